@@ -15,8 +15,15 @@ from django.shortcuts import get_object_or_404, redirect
 
 from agents.models.token import TokenState
 from checkpoints import actors
-from checkpoints.access.permissions import CHANGE_TOKEN, VIEW_EVENT, everywhere
-from checkpoints.admin.base import ReadOnlyAdmin, TakesOrders, having, shown, since, words_of
+from checkpoints.access.permissions import CHANGE_TOKEN, VIEW_EVENT, may_everywhere
+from checkpoints.admin.base import (
+    ReadOnlyAdmin,
+    TakesOrders,
+    make_page_link,
+    make_since_filter,
+    make_value_filter,
+    words_of,
+)
 
 from . import tokens
 from .models import Effect, Failure, Token
@@ -27,11 +34,11 @@ class EffectAdmin(ReadOnlyAdmin):
     """The effect ledger; results are on the run's page."""
 
     list_display = ("id", "in_run", "step", "status", "attempts", "irreversible", "intended_at", "settled_at", "page")
-    list_filter = ("status", "irreversible", since("intended_at"))
+    list_filter = ("status", "irreversible", make_since_filter("intended_at"))
     search_fields = ("=key", "=step")
     search_help_text = "An idempotency key, or a step's name"
     readonly_fields = ("page",)
-    page = shown("run", "page", "run_id")
+    page = make_page_link("run", "page", "run_id")
 
 
 @admin.register(Failure)
@@ -40,13 +47,13 @@ class FailureAdmin(ReadOnlyAdmin):
 
     list_display = ("id", "in_run", "step", "attempt", "error_words", "validator", "at", "page")
     list_select_related = ("run__plan",)
-    list_filter = (since("at"),)
+    list_filter = (make_since_filter("at"),)
     search_fields = ("=step",)
     search_help_text = "A step's name"
     by_program = {"error": "error_words"}
     error_words = words_of("error")
     readonly_fields = ("error_words", "page")
-    page = shown("run", "page", "run_id")
+    page = make_page_link("run", "page", "run_id")
 
 
 class Whose(admin.SimpleListFilter):
@@ -71,7 +78,7 @@ class TokenAdmin(TakesOrders, ReadOnlyAdmin):
     """The tokens of all users. People make theirs on their own page."""
 
     list_display = ("hint", "name", "user", "agent", "team", "policy", "stands", "expires_at", "last_used_at")
-    list_filter = (having("state", "state", lambda: TokenState), Whose, since("created_at"))
+    list_filter = (make_value_filter("state", "state", lambda: TokenState), Whose, make_since_filter("created_at"))
     list_select_related = ("user", "team")
     search_fields = ("=hint", "=agent", "=user__username", "name")
     search_help_text = "The beginning of a token, its name, an agent's name or a username"
@@ -93,7 +100,7 @@ class TokenAdmin(TakesOrders, ReadOnlyAdmin):
 
     def may_order(self, request: HttpRequest) -> bool:
         """Tell whether the user sees all teams and may change tokens."""
-        return everywhere(request.user, VIEW_EVENT, CHANGE_TOKEN)
+        return may_everywhere(request.user, VIEW_EVENT, CHANGE_TOKEN)
 
     def revoke(self, request: HttpRequest, token: int) -> HttpResponse:
         """Revoke the token and return to its page."""

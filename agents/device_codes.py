@@ -61,7 +61,7 @@ def find(typed: str, *, by: User) -> DeviceRequest:
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).get(pk=by.pk)
         actor = actors.of_user(by)
-        wrong = Event.objects.told().filter(subject=actor.id, kind="device.mistyped", at__gt=Now() - GUESSED_WITHIN)
+        wrong = Event.objects.sealable().filter(subject=actor.id, kind="device.mistyped", at__gt=Now() - GUESSED_WITHIN)
         if wrong.count() >= GUESSES:
             raise TooManyGuesses
         digest = _keyed(typed)
@@ -116,18 +116,18 @@ def collect(device: str) -> tuple[Token, str]:
     raise DeviceRefused(_why_not(found))
 
 
-def _why_not(found: DeviceRequest) -> str:
+def _why_not(request: DeviceRequest) -> str:
     """Return the RFC's word for a poll that gets no token, and count the poll."""
-    waits = _open().filter(pk=found.pk, status=Status.PENDING)
+    waits = _open().filter(pk=request.pk, status=Status.PENDING)
     due = Q(polled_at__isnull=True) | Q(polled_at__lte=Now() - F("interval"))
     if waits.filter(due).update(polled_at=Now()):
         return "authorization_pending"
     if waits.update(polled_at=Now(), interval=F("interval") + INTERVAL):
         return "slow_down"
-    found.refresh_from_db(fields=["status"])
-    if found.status == Status.CONFIRMED and _open().filter(pk=found.pk).exists():
+    request.refresh_from_db(fields=["status"])
+    if request.status == Status.CONFIRMED and _open().filter(pk=request.pk).exists():
         return "authorization_pending"  # confirmed since this poll began: the next one gets it
-    return {Status.REFUSED: "access_denied", Status.USED: "invalid_grant"}.get(Status(found.status), "expired_token")
+    return {Status.REFUSED: "access_denied", Status.USED: "invalid_grant"}.get(Status(request.status), "expired_token")
 
 
 def _settle(request: DeviceRequest, status: str, *, by: User, **more: object) -> bool:

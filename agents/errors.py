@@ -16,7 +16,7 @@ class FieldError(TypedDict):
     message: str
 
 
-def listed(errors: list[FieldError]) -> str:
+def join_faults(errors: list[FieldError]) -> str:
     """Return the faults as one sentence."""
     return "; ".join(f"{e['pointer'] or '/'}: {e['message']}" for e in errors)
 
@@ -34,7 +34,7 @@ class InputRefused(AgentError):
 
     def __init__(self, errors: list[FieldError]) -> None:
         self.errors = errors[:MOST]
-        super().__init__(listed(self.errors))
+        super().__init__(join_faults(self.errors))
 
 
 class ConfigRefused(InputRefused):
@@ -46,7 +46,7 @@ class UpcastFailed(AgentError):
 
     def __init__(self, reason: str, errors: list[FieldError] | None = None) -> None:
         self.errors = (errors or [])[:MOST]
-        words = listed(self.errors)
+        words = join_faults(self.errors)
         super().__init__(f"{reason}: {words}." if words else f"{reason}.")
 
 
@@ -62,7 +62,7 @@ class RewindRefused(AgentError):
     def __init__(self, reason: str, errors: list[FieldError] | None = None) -> None:
         self.errors = (errors or [])[:MOST]
         self.status = 422 if self.errors else self.status
-        words = listed(self.errors)
+        words = join_faults(self.errors)
         super().__init__(f"{reason} {words}".strip())
 
 
@@ -117,7 +117,7 @@ class InvariantBroken(ValueRefused):
     def __init__(self, errors: list[FieldError]) -> None:
         self.errors = errors[:MOST]
         super().__init__(self.errors[0]["pointer"], self.errors[0]["message"])
-        self.args = (f"The state would break its rules: {listed(self.errors)}",)
+        self.args = (f"The state would break its rules: {join_faults(self.errors)}",)
 
 
 class StepFailed(Exception):
@@ -196,22 +196,24 @@ class TokenRefused(AgentError):
 class FormUsed(TokenRefused):
     """The form was sent before and made a token then."""
 
-    said = "This form made a token before, which is in the list and was shown then. Fill it in again to make another."
+    sentence = (
+        "This form made a token before, which is in the list and was shown then. Fill it in again to make another."
+    )
 
 
 class WrongCode(AgentError):
     """No request waits under the code."""
 
-    said = "No program waits under this code. Compare it with your terminal; a code lasts ten minutes."
+    sentence = "No program waits under this code. Compare it with your terminal; a code lasts ten minutes."
 
     def __init__(self) -> None:
-        super().__init__(str(self.said))
+        super().__init__(str(self.sentence))
 
 
 class TooManyGuesses(WrongCode):
     """The person entered too many wrong codes."""
 
-    said = "Too many wrong codes. Wait five minutes, and start again in your terminal."
+    sentence = "Too many wrong codes. Wait five minutes, and start again in your terminal."
 
 
 class DeviceRefused(AgentError):
@@ -225,6 +227,6 @@ class DeviceRefused(AgentError):
         "invalid_grant": "This device code is unknown, or its token was collected already. Start again.",
     }
 
-    def __init__(self, code: str, said: str = "") -> None:
-        super().__init__(said or self.why[code])
+    def __init__(self, code: str, sentence: str = "") -> None:
+        super().__init__(sentence or self.why[code])
         self.code = code

@@ -10,7 +10,7 @@ def one_line(words: str, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def utf8(words: str, limit: int) -> bytes:
+def encode_tail(words: str, limit: int) -> bytes:
     """Return the last `limit` bytes, at most, as UTF-8: the end of a traceback says what went wrong."""
     data = words.encode(errors="replace")
     return data if len(data) <= limit else data[-limit:].decode(errors="ignore").encode()

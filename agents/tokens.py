@@ -68,7 +68,7 @@ def issue(
     with transaction.atomic():
         own: dict[str, Any] = {"who": f"user:{owner.pk}", "key": f"form {form}"}
         if form and not Answer.objects.get_or_create(**own, request=b"")[1]:
-            raise FormUsed(str(FormUsed.said))
+            raise FormUsed(str(FormUsed.sentence))
         made = Token.objects.create(
             user=owner, name=name.strip()[:100], scopes=sorted(scopes), team=team, agent=agent, policy=policy,
             digest=digest_of(sent), hint=sent[:8], expires_at=timezone.now() + lasts,
@@ -88,7 +88,7 @@ def revoke(token: Token, *, by: Actor) -> bool:
     return True
 
 
-def of(sent: str) -> Token | None:
+def find_token(sent: str) -> Token | None:
     """Return the row of a valid token, with its owner limited to the token's bounds; None if it is not valid."""
     if not sent.startswith(PREFIX) or len(sent) > 100:
         return None

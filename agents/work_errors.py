@@ -11,7 +11,7 @@ from datetime import datetime
 
 from approvals.errors import AskedTooOften
 
-from .errors import MOST, AgentError, FieldError, InputRefused, listed
+from .errors import MOST, AgentError, FieldError, InputRefused, join_faults
 
 
 class TokenNotAllowed(AgentError):
@@ -42,8 +42,8 @@ class WorkRefused(AgentError):
     code = "refused"
     status = 409
 
-    def __init__(self, said: str = "", *, gate: int | None = None, until: datetime | None = None) -> None:
-        super().__init__(said)
+    def __init__(self, sentence: str = "", *, gate: int | None = None, until: datetime | None = None) -> None:
+        super().__init__(sentence)
         self.gate = gate  # at which the run waits
         self.until = until  # when the lease ends of whoever has the run
 
@@ -98,7 +98,7 @@ class WorkInvalid(WorkRefused):
 
     def __init__(self, errors: list[FieldError]) -> None:
         self.errors = errors[:MOST]
-        super().__init__(listed(self.errors))
+        super().__init__(join_faults(self.errors))
 
 
 class TooManyGates(WorkRefused):
@@ -127,30 +127,30 @@ class SignalConflict(WorkRefused):
     """The run has a signal of this name and key with another value; send each signal under a key of its own."""
 
     code = "key_reused"
-    said = "This form was sent before, with another value. Open the page again to send another signal."
+    sentence = "This form was sent before, with another value. Open the page again to send another signal."
 
 
 class SignalRemoved(SignalConflict):
     """Retention removed the secret signal of this name and key, so nobody can tell if it is the same; use a new key."""
 
-    said = "This form was sent before. Open the page again to send another signal."
+    sentence = "This form was sent before. Open the page again to send another signal."
 
 
 class TooManySignals(WorkRefused):
     """The run has no room for another signal; the sentence says why."""
 
     code = "too_many_signals"
-    said = "This run has all the signals that a run may have; it accepts no more."
+    sentence = "This run has all the signals that a run may have; it accepts no more."
 
     def __init__(self) -> None:
-        super().__init__(str(self.said))
+        super().__init__(str(self.sentence))
 
 
 class SignalsTooLarge(TooManySignals):
     """The run has no room for a signal of this size."""
 
     code = "signals_too_large"
-    said = (
+    sentence = (
         "This run's signals would have more than 64 MB together. Send a smaller value, such as the address of a file."
     )
 

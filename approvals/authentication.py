@@ -18,7 +18,7 @@ from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 from django.utils.functional import SimpleLazyObject
 
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 
 
 class PreparedAuthentication(AuthenticationMiddleware):
@@ -41,6 +41,6 @@ def person_of(request: HttpRequest) -> Any:
     return get_user(request)
 
 
-@prepared
+@prepared_statement
 def _people(number: Any) -> QuerySet[User]:
     return User.objects.filter(pk=number)

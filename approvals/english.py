@@ -7,22 +7,22 @@ from collections.abc import Iterable
 _WITHIN = str.maketrans("“”", "\u2018\u2019")  # or a title could end its own quotation, and go on in our voice
 
 
-def plural(count: int, one: str, many: str = "") -> str:
-    """Return `one` or `many` (without it, `one` with an s), to agree with a count that is written elsewhere."""
-    return one if count == 1 else many or f"{one}s"
+def noun_for(count: int, singular: str, many: str = "") -> str:
+    """Return `singular` or `many` (without it, `singular` with an s), to agree with a count written elsewhere."""
+    return singular if count == 1 else many or f"{singular}s"
 
 
-def counted(count: int, one: str, many: str = "") -> str:
+def count_of(count: int, singular: str, many: str = "") -> str:
     """Return `count` with its noun: "1 branch", "2,000 branches"."""
-    return f"{count:,} {plural(count, one, many)}"
+    return f"{count:,} {noun_for(count, singular, many)}"
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Join names as a sentence lists them: "Ann", "Ann and Bob", "Ann, Bob and Mira"; each once."""
     *first, last = list(dict.fromkeys(names)) or [""]
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def quoted(titles: Iterable[str]) -> str:
+def quote_titles(titles: Iterable[str]) -> str:
     """Join titles as a sentence quotes them: “Pay the refund” and “Reply to the customer”; each once."""
-    return listed(f"“{title.translate(_WITHIN)}”" for title in titles)
+    return join_names(f"“{title.translate(_WITHIN)}”" for title in titles)

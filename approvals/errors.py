@@ -1,4 +1,4 @@
-"""Errors and refusals. `said` is the sentence that a person reads unless another is given: it says what to do."""
+"""Errors and refusals. `message` is the sentence that a person reads unless another is given: it says what to do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 from django.template.defaultfilters import filesizeformat
 
-from approvals.english import counted
+from approvals.english import count_of
 from approvals.preflight.checks import RED, Preflight
 
 # The HTTP statuses of refused decisions, by code; any other is 409.
@@ -29,7 +29,7 @@ class Problem(TypedDict):
     message: str
 
 
-def problem(message: str, *, action: str = "", pointer: str = "", at: str = "", part: str = "") -> Problem:
+def make_problem(message: str, *, action: str = "", pointer: str = "", at: str = "", part: str = "") -> Problem:
     """Return one fault, with the places that are known."""
     return {"action": action, "pointer": pointer, "at": at, "part": part, "message": str(message)}
 
@@ -37,16 +37,16 @@ def problem(message: str, *, action: str = "", pointer: str = "", at: str = "", 
 class Refused(Exception):
     """Something that was not done."""
 
-    said: str = ""
+    message: str = ""
 
-    def __init__(self, said: str = "") -> None:
-        super().__init__(said or str(self.said))
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or str(self.message))
 
 
 class DecisionRefused(Refused):
     """A decision that was not recorded."""
 
-    said = "The decision was not recorded; look at the gate again."
+    message = "The decision was not recorded; look at the gate again."
     code = "refused"
 
     def facts(self) -> dict[str, Any]:
@@ -57,14 +57,14 @@ class DecisionRefused(Refused):
 class NotAllowed(DecisionRefused):
     """A person who may not decide the gate."""
 
-    said = "You may not decide this gate; ask one of its reviewers."
+    message = "You may not decide this gate; ask one of its reviewers."
     code = "not_allowed"
 
 
 class NotConfirmed(DecisionRefused):
     """A policy that asks people to confirm who they are, by a person who did not."""
 
-    said = (
+    message = (
         "This gate's policy asks you to confirm who you are: open the gate's page and confirm it there as you decide."
     )
     by_passkey = (
@@ -79,7 +79,7 @@ class NotConfirmed(DecisionRefused):
 class TokenMayNotDecide(DecisionRefused):
     """A decision by a token, which the policy does not take."""
 
-    said = (
+    message = (
         "This gate's policy takes no decisions by token: decide on the gate's page. An administrator can allow tokens "
         "in the next version of the policy, which counts for later gates."
     )
@@ -92,7 +92,7 @@ class SecondLookNeeded(DecisionRefused):
     code = "second_look"
 
     def __init__(self, count: int, seconds: int) -> None:
-        took = counted(seconds, "second")
+        took = count_of(seconds, "second")
         words = f"You approved {count} in {took}. Look once more, tick that you did, and send again."
         asked = "The policy asks for a second look. Look once more, tick that you did, and send again."
         super().__init__(words if count else asked)
@@ -105,10 +105,10 @@ class SecondLookNeeded(DecisionRefused):
 class QuotaReached(Exception):
     """The file was not kept: its person's files may take no more. Says how much there is, and what to do."""
 
-    def __init__(self, there: int, size: int, most: int) -> None:
+    def __init__(self, used: int, size: int, most: int) -> None:
         super().__init__(
             f"This file has {filesizeformat(size)}. Your files at gates and runs that are still open take "
-            f"{filesizeformat(there)}, and may take {filesizeformat(most)}: decide some of those gates "
+            f"{filesizeformat(used)}, and may take {filesizeformat(most)}: decide some of those gates "
             "first, or ask an administrator for more."
         )
 
@@ -130,7 +130,7 @@ class AlreadyDecided(DecisionRefused):
 class StaleGate(DecisionRefused):
     """A gate whose proposal changed since the person looked."""
 
-    said = "This gate changed after you opened it. Review the change, then decide."
+    message = "This gate changed after you opened it. Review the change, then decide."
     code = "stale"
 
     def __init__(self, changes: Sequence[dict[str, Any]], by: str, answered: str = "") -> None:
@@ -145,14 +145,14 @@ class StaleGate(DecisionRefused):
 class GateExpired(DecisionRefused):
     """A gate whose deadline has passed."""
 
-    said = "The deadline has passed. Decisions no longer count."
+    message = "The deadline has passed. Decisions no longer count."
     code = "expired"
 
 
 class GateWithdrawn(DecisionRefused):
     """A gate that was withdrawn."""
 
-    said = "The gate was withdrawn. No decision is needed."
+    message = "The gate was withdrawn. No decision is needed."
     code = "withdrawn"
 
     def __init__(self, reason: str = "") -> None:
@@ -162,7 +162,7 @@ class GateWithdrawn(DecisionRefused):
 class NotVerifiable(DecisionRefused):
     """Stored data that does not verify."""
 
-    said = "The stored data failed its integrity check, so no decision is possible. Ask an administrator."
+    message = "The stored data failed its integrity check, so no decision is possible. Ask an administrator."
     code = "not_verified"
 
 
@@ -172,8 +172,8 @@ class CannotResume(DecisionRefused):
     code = "cannot_resume"
     instead = "Nobody can decide until this is fixed. You can cancel the run instead; that needs no agent code."
 
-    def __init__(self, found: Preflight) -> None:
-        red = [finding for finding in found.findings if finding.colour == RED]
+    def __init__(self, preflight: Preflight) -> None:
+        red = [finding for finding in preflight.findings if finding.colour == RED]
         super().__init__(" ".join([*(finding.words for finding in red), str(self.instead)]))
         self.checks = [finding.check for finding in red]
 
@@ -184,7 +184,7 @@ class CannotResume(DecisionRefused):
 class AlreadySaid(DecisionRefused):
     """A second vote of one person."""
 
-    said = "You already approved this; another person must approve too."
+    message = "You already approved this; another person must approve too."
     rejected = "You already rejected this. Approve it if you changed your mind."
     code = "already_said"
 
@@ -196,14 +196,14 @@ class UndoRefused(DecisionRefused):
 class NothingToUndo(UndoRefused):
     """A person without a decision that counts, or one that is not the one named."""
 
-    said = "You have no decision here that counts, so there is nothing to undo."
+    message = "You have no decision here that counts, so there is nothing to undo."
     code = "nothing_to_undo"
 
 
 class NoUndo(UndoRefused):
     """A gate whose policy gives no undo window."""
 
-    said = "This gate's policy gives no time to undo a decision."
+    message = "This gate's policy gives no time to undo a decision."
     code = "no_undo"
 
 
@@ -220,7 +220,7 @@ class UndoTooLate(UndoRefused):
 class Rejected(DecisionRefused):
     """A decision with faults, each named in `errors`."""
 
-    said = "The decision is not valid. Correct the marked fields."
+    message = "The decision is not valid. Correct the marked fields."
     code = "invalid"
 
     def __init__(self, errors: Sequence[Problem]) -> None:
@@ -234,14 +234,14 @@ class Rejected(DecisionRefused):
 class EditRefused(Rejected):
     """An edit of what the gate does not offer."""
 
-    said = "The edit changes fields that this gate does not let you edit. Change only those that it offers."
+    message = "The edit changes fields that this gate does not let you edit. Change only those that it offers."
     code = "edit_refused"
 
 
 class Invalid(Rejected):
     """A value that does not hold."""
 
-    said = "A value is not valid. Correct the marked fields."
+    message = "A value is not valid. Correct the marked fields."
     code = "invalid"
 
 

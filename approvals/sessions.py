@@ -19,7 +19,7 @@ from django.contrib.sessions.models import Session
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 
 
 class SessionStore(db.SessionStore):
@@ -31,21 +31,21 @@ class SessionStore(db.SessionStore):
 
     def exists(self, session_key: str) -> bool:
         """Tell whether there is a session of this key."""
-        return super().exists(stored(session_key))
+        return super().exists(digest_of_key(session_key))
 
     def create_model_instance(self, data: dict[str, Any]) -> AbstractBaseSession:
         """Make the row, under the key's digest."""
         made = super().create_model_instance(data)
-        made.session_key = stored(made.session_key)
+        made.session_key = digest_of_key(made.session_key)
         return made
 
     def delete(self, session_key: str | None = None) -> None:
         """Remove the session of this key, or this one."""
         if key := session_key or self.session_key:
-            super().delete(stored(key))
+            super().delete(digest_of_key(key))
 
     def _get_session_from_db(self) -> Session | None:
-        found = _unexpired(stored(self.session_key or ""), timezone.now())
+        found = _unexpired(digest_of_key(self.session_key or ""), timezone.now())
         if not found:
             self._session_key = None
         return found[0] if found else None
@@ -54,12 +54,12 @@ class SessionStore(db.SessionStore):
         return bool(key) and is_key(str(key))
 
 
-@prepared
+@prepared_statement
 def _unexpired(key: Any, now: Any) -> QuerySet[Session]:
     return Session.objects.filter(session_key=key, expire_date__gt=now)
 
 
-def stored(key: str) -> str:
+def digest_of_key(key: str) -> str:
     """Return the SHA-256 of a session's key, cut to the 240 bits that the column holds."""
     return urlsafe_b64encode(hashlib.sha256(key.encode()).digest()).decode()[:40]
 

@@ -33,11 +33,11 @@ def middleware(get_response: Respond) -> Respond:
 
 def _zone_of(request: HttpRequest) -> AbstractContextManager[Any]:
     names = (request.COOKIES.get(cookie, "") for cookie in (CHOSEN, COOKIE))
-    name = next((name for name in names if name in known()), "")
+    name = next((name for name in names if name in known_zones()), "")
     return timezone.override(ZoneInfo(name)) if name else nullcontext()
 
 
 @cache
-def known() -> frozenset[str]:
+def known_zones() -> frozenset[str]:
     """Return the names of all zones."""
     return frozenset(available_timezones())

@@ -35,7 +35,7 @@ class Relay(Agent):
 
     @step
     def after(self) -> None:
-        times().rpush(f"first-line-{self.run.id}", time.monotonic_ns())
+        times_connection().rpush(f"first-line-{self.run.id}", time.monotonic_ns())
 
 
 class Errand(Agent):
@@ -77,7 +77,7 @@ class Sleeper(Agent):
     @step
     def sleep(self, woke: int) -> dict[str, int]:
         self.sleep_until(datetime.now(UTC) + timedelta(days=1))
-        times().rpush(WOKEN, f"{self.run.id} {time.time_ns()}")
+        times_connection().rpush(WOKEN, f"{self.run.id} {time.time_ns()}")
         return {"woke": woke + 1}
 
 
@@ -92,20 +92,20 @@ class Holder(Agent):
     @step(retry=20)
     def stay(self, resumed: int) -> dict[str, int]:
         if self.attempt == 1:
-            times().rpush(HELD, self.run.id)
-            while not times().exists(GO_ON):
+            times_connection().rpush(HELD, self.run.id)
+            while not times_connection().exists(GO_ON):
                 time.sleep(0.2)
-        times().rpush(RESUMED, f"{self.run.id} {time.monotonic_ns()}")
+        times_connection().rpush(RESUMED, f"{self.run.id} {time.monotonic_ns()}")
         return {"resumed": resumed + 1}
 
 
 @shared_task(name="benchmarks.hop", ignore_result=True)
-def hop(number: int) -> None:
+def run_hop(number: int) -> None:
     """Do nothing: the cost of any Celery task, a message and a worker."""
-    times().rpush(f"hop-{number}", time.monotonic_ns())
+    times_connection().rpush(f"hop-{number}", time.monotonic_ns())
 
 
 @cache
-def times() -> redis.Redis:
+def times_connection() -> redis.Redis:
     """Return the connection of this process on which the times are passed on."""
     return redis.Redis.from_url(settings.REDIS_URL)

@@ -14,7 +14,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from benchmarks.figures import digits, format_table
+from benchmarks.figures import format_figure, format_table
 
 # A mark's name with its section, its figure and unit, what stands beside it, and its aim.
 ROW = re.compile(r"\| (\w+: [^|]+?) +\| (-?[\d,.]+(?:e[+-]\d+)?) ?([^|]*?) *\|[^|]*\| (<=|>=)?")
@@ -35,7 +35,7 @@ def compare_tables(old: str, new: str) -> str:
         _, unit, grows = (after.get(name) or before[name])[-1]
         figures = [statistics.median(row[0] for row in state[name]) if name in state else None
                    for state in (before, after)]  # fmt: skip
-        cells = ["" if figure is None else f"{digits(figure)} {unit}".strip() for figure in figures]
+        cells = ["" if figure is None else f"{format_figure(figure)} {unit}".strip() for figure in figures]
         rows.append([name, *cells, *_judge(*figures, grows=grows)])
     return format_table(rows)
 

@@ -83,7 +83,7 @@ def bring_refunds_to_gates(scratch: Scratch, ann: User, count: int) -> list[tupl
     sandbox = [sys.executable, "-m", "agents.examples.sandbox", "--data", str(scratch.disk / "sandbox")]
     scratch.start_service("sandbox", [*sandbox, "--port", port])  # which takes the payments
     scratch.start_worker()
-    mail = registry.named("refunds").agent.inputs_from(MAIL)[0]["mail"]
+    mail = registry.agent_named("refunds").agent.inputs_from(MAIL)[0]["mail"]
     # No two are alike: the agent asks about a mail that it has seen before.
     mails = [{**mail, "raw": f"{mail['raw']}\nThe {number}.\n"} for number in range(count)]
     return list(wait_for_gates([start_agent("refunds", ann, mail=text) for text in mails]).items())

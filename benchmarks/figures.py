@@ -25,12 +25,12 @@ class Figure:
         for sign, bound in (("<=", self.most), (">=", self.least)):
             if bound is not None:
                 within = self.measured <= bound if sign == "<=" else self.measured >= bound
-                aim, verdict = f"{sign} {digits(bound)}", "holds" if within else "MISSED"
+                aim, verdict = f"{sign} {format_figure(bound)}", "holds" if within else "MISSED"
         parts = ", ".join(f"{name} {value}" for name, value in self.parts.items())
-        return [f"{section}: {self.name}", f"{digits(self.measured)} {self.unit}".strip(), parts, aim, verdict]
+        return [f"{section}: {self.name}", f"{format_figure(self.measured)} {self.unit}".strip(), parts, aim, verdict]
 
 
-def digits(figure: float) -> str:
+def format_figure(figure: float) -> str:
     """Format a figure with three digits that count."""
     return f"{figure:,.0f}" if abs(figure) >= 100 else f"{figure:.3g}"
 

@@ -11,7 +11,7 @@ from unittest import mock
 import psutil
 
 
-def percentile(values: Sequence[float], percent: float) -> float:
+def compute_percentile(values: Sequence[float], percent: float) -> float:
     """Compute the nearest-rank percentile."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, round(percent / 100 * (len(ordered) - 1)))]
@@ -51,11 +51,11 @@ def record_commits() -> Iterator[list[int]]:
 
 def wait_for_word(name: str, *, within: float = 60.0) -> str:
     """Wait for the next word that a worker passes on: in short waits, since a silent connection ends and loses it."""
-    from benchmarks.agents import times
+    from benchmarks.agents import times_connection
 
     end = time.monotonic() + within
     while time.monotonic() < end:
-        word: Any = times().blpop([name], timeout=1)
+        word: Any = times_connection().blpop([name], timeout=1)
         if word is not None:
             return str(word[1].decode())
     raise TimeoutError(f"no worker passed on {name}; is the worker alive?")

@@ -8,7 +8,7 @@ from celery import shared_task
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from checkpoints.retention.prune_lock import alone
+from checkpoints.retention.prune_lock import hold_prune_lock
 
 from .actors import SYSTEM
 from .models import Prune
@@ -24,7 +24,7 @@ def prune() -> None:
     A message does nothing while another worker is pruning: else every page view and every minute would start another
     endless chain of messages, until no worker was left for anything else.
     """
-    with alone() as mine:
+    with hold_prune_lock() as mine:
         more = mine and prunes.go_on(seconds=SLICE)
     if more:
         prune.delay()

@@ -109,7 +109,7 @@ class Site(AdminSite):
     def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """Sign out, and take the session off its person's list."""
         if isinstance(request.user, User):
-            sign_ins.left(request, request.user)
+            sign_ins.end_current(request, request.user)
         return super().logout(request, extra_context)
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:

@@ -86,7 +86,7 @@ FILES = 4  # of the largest size that one form may bring
 FORMS = settings.DATA_UPLOAD_MAX_MEMORY_SIZE + FILES * settings.HOLDPOINT_UPLOAD_LIMIT
 http = PrefixRoute(
     "/api/",
-    BoundedBodies(served, most=settings.HOLDPOINT_API_BODY_LIMIT, told=in_a_problem),
+    BoundedBodies(served, most=settings.HOLDPOINT_API_BODY_LIMIT, refusal_for=in_a_problem),
     outside=BoundedBodies(served, most=FORMS),
 )
 tools = mcp.McpEndpoint(http)

@@ -119,7 +119,7 @@ def escape_controls(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 def escaped(text: str) -> str:
     """Return `text` with its control characters escaped, so that none moves a terminal's cursor."""
-    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class ExceptReadiness(logging.Filter):

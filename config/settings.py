@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from config import examples, logging
 from config.environment import EnvironmentReader
-from config.messages.schedule import scheduled
+from config.messages.schedule import build_schedule
 from config.sign_in import providers, shared_counts
 from config.sign_in.library_settings import *  # noqa: F403 - the names that allauth reads
 from config.web import csp
@@ -190,7 +190,7 @@ CELERY_WORKER_ENABLE_PREFETCH_COUNT_REDUCTION = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 #: ## The audit and what is kept
 #: The hour (UTC) at which checkpoints are pruned by the retention policies; 24: only when somebody orders it.
-CELERY_BEAT_SCHEDULE = scheduled(prune_hour=env.whole("HOLDPOINT_PRUNE_HOUR", 2, least=0, most=24))
+CELERY_BEAT_SCHEDULE = build_schedule(prune_hour=env.whole("HOLDPOINT_PRUNE_HOUR", 2, least=0, most=24))
 CELERY_BEAT_SCHEDULE_FILENAME = str(HOME / "beat-schedule")
 
 # People

@@ -34,7 +34,7 @@ def page(description: Mapping[str, Any]) -> str:
 
 
 def _query(operation: Mapping[str, Any]) -> str:
-    names = [each["name"] for each in operation["parameters"] if each["in"] == "query"]
+    names = [parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "query"]
     return "?" + "&".join(f"{name}=" for name in names) if names else ""
 
 

@@ -38,7 +38,7 @@ class Module:
             written = re.sub(r"(?m)^(\w+: )ClassVar\[(.*?)\](?= = |$)", r"\1\2", "\n".join(fields.values()))
             parts.append(f"```python\n{written}\n```\n")
         if node.name in WITH_METHODS:
-            parts.append("".join(f"- `{signature_of(each)}`: {words_of(each, ' ')}" for each in methods_of(node)))
+            parts.append("".join(f"- `{signature_of(method)}`: {words_of(method, ' ')}" for method in methods_of(node)))
         return "\n".join(parts)
 
     def fields_of(self, node: ast.ClassDef) -> dict[str, str]:
@@ -71,8 +71,8 @@ def methods_of(node: ast.ClassDef) -> Iterator[ast.FunctionDef]:
 
 def words_of(node: ast.ClassDef | ast.FunctionDef, between: str = "\n\n") -> str:
     """Return the paragraphs of a docstring, each on a line of its own."""
-    said = (ast.get_docstring(node) or "").split("\n\n")
-    return between.join(" ".join(each.split()) for each in said) + "\n"
+    paragraphs = (ast.get_docstring(node) or "").split("\n\n")
+    return between.join(" ".join(paragraph.split()) for paragraph in paragraphs) + "\n"
 
 
 def signature_of(method: ast.FunctionDef) -> str:
@@ -82,8 +82,8 @@ def signature_of(method: ast.FunctionDef) -> str:
     for argument in ast.walk(method.args):
         if isinstance(argument, ast.arg):
             argument.annotation = None
-    method.args.args = [each for each in method.args.args if each.arg not in ("self", "cls")]
-    method.args.posonlyargs = [each for each in method.args.posonlyargs if each.arg != "self"]
+    method.args.args = [parameter for parameter in method.args.args if parameter.arg not in ("self", "cls")]
+    method.args.posonlyargs = [parameter for parameter in method.args.posonlyargs if parameter.arg != "self"]
     return f"{method.name}({ast.unparse(method.args)})"
 
 
@@ -91,7 +91,7 @@ def options_of_decorators(module: Module) -> dict[str, str]:
     """Return the class of the options that each decorator takes: `step = _bare(StepOptions)`, `gate = GateOptions`."""
     return {
         ast.unparse(node.targets[0]): next(
-            each.id for each in ast.walk(node.value) if isinstance(each, ast.Name) and each.id[0] != "_"
+            part.id for part in ast.walk(node.value) if isinstance(part, ast.Name) and part.id[0] != "_"
         )
         for node in module.body
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call | ast.Name)

@@ -84,7 +84,7 @@ def read_declarations(source: str) -> Iterator[Setting]:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
         for call in ast.walk(node.value)
     }
-    for call in sorted(_calls(tree), key=lambda each: each.lineno):
+    for call in sorted(_calls(tree), key=lambda node: node.lineno):
         comment = _comment_above(lines, call.lineno)
         section = next((line.removeprefix("## ") for line in comment if line.startswith("## ")), section)
         given = next((line.removeprefix("Example: ") for line in comment if line.startswith("Example: ")), "")
@@ -125,7 +125,7 @@ def _default(call: ast.Call) -> str | None:
 
 
 def _value(node: ast.expr) -> Any:
-    if any(isinstance(each, ast.Name | ast.Call | ast.JoinedStr) for each in ast.walk(node)):
+    if any(isinstance(part, ast.Name | ast.Call | ast.JoinedStr) for part in ast.walk(node)):
         return None
     return eval(compile(ast.Expression(node), "settings", "eval"))  # noqa: S307 - our own source, and no name in it
 
@@ -164,7 +164,7 @@ def _read_in() -> dict[str, set[str]]:
     for path in sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
         names = re.findall(r"""\bsettings\.([A-Z_]+)\b|environ(?:\.get\(|\[)["']([A-Z_]+)""", path.read_text())
         room = "/".join(path.relative_to(ROOT).parent.parts[:2])
-        found.setdefault(f"`{room}`", set()).update(filter(None, (each for pair in names for each in pair)))
+        found.setdefault(f"`{room}`", set()).update(filter(None, (name for pair in names for name in pair)))
     compose = re.findall(r"\$\{([A-Z_]+)", (ROOT / "docker-compose.yml").read_text())
     return found | {"`docker-compose.yml`": set(compose)}
 
@@ -180,7 +180,9 @@ def write_page(settings: Iterable[Setting]) -> str:
 def write_example(settings: Iterable[Setting]) -> str:
     """Return .env.example: what a deployment may set, without what is for examples and tests."""
     parts = [EXAMPLE_HEAD]
-    deployed = [each for each in settings if each.section != NOT_DEPLOYED and not each.name.startswith(OF_EACH)]
+    deployed = [
+        setting for setting in settings if setting.section != NOT_DEPLOYED and not setting.name.startswith(OF_EACH)
+    ]
     for section, members in groupby(deployed, lambda setting: setting.section):
         parts += [f"\n## {section}\n", *(setting.lines for setting in members)]
     return "".join(parts)

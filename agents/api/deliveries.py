@@ -16,13 +16,13 @@ from agents.api.protocol import (
     Page,
     Paging,
     actor_of,
-    answer,
-    known,
-    needs,
-    once,
+    answer_json,
+    answer_problem,
+    do_once,
     one_of,
-    optional,
-    problem,
+    optional_one_of,
+    refuse_unknown,
+    require_scope,
 )
 from agents.models import TokenScope
 from approvals.models import Attempt, Delivery
@@ -30,7 +30,7 @@ from approvals.webhooks import outbox
 
 from .webhooks import WebhookId, webhook_or_404
 
-router = Router(tags=["webhooks"], auth=needs(TokenScope.HOOKS))
+router = Router(tags=["webhooks"], auth=require_scope(TokenScope.HOOKS))
 DISABLED = "The webhook is disabled: enable it first by POST to its enablings"
 DeliveryId = PathEx[int, P(title="Delivery", description="The delivery's number.", example=12)]
 
@@ -123,8 +123,8 @@ class DeliveryFilter(Paging):
 
     example: ClassVar = {"status": "failed"}
 
-    status: Annotated[str, known("", *Delivery.Status.values)] = Field(
-        "", json_schema_extra=optional(*Delivery.Status.values)
+    status: Annotated[str, refuse_unknown("", *Delivery.Status.values)] = Field(
+        "", json_schema_extra=optional_one_of(*Delivery.Status.values)
     )
     """Only those with this status."""
 
@@ -137,13 +137,13 @@ def list_deliveries(request: HttpRequest, webhook_id: WebhookId, asked: Query[De
         found = found.filter(status=asked.status)
     if asked.cursor:
         found = found.filter(pk__lt=asked.place)
-    return DeliveryPage.of(found, asked)
+    return DeliveryPage.answer_rows(found, asked)
 
 
 @router.get("/{int:webhook_id}/deliveries/{int:delivery_id}", response=DeliveryAnswer, summary="Read a delivery")
 def get_delivery(request: HttpRequest, webhook_id: WebhookId, delivery_id: DeliveryId) -> HttpResponse:
     """Return one message, with each attempt to send it."""
-    return _told(_delivery_or_404(request, webhook_id, delivery_id))
+    return _answer_delivery(_delivery_or_404(request, webhook_id, delivery_id))
 
 
 @router.post(
@@ -156,11 +156,11 @@ def send_delivery_again(request: HttpRequest, webhook_id: WebhookId, delivery_id
     def do() -> HttpResponse:
         delivery.send_again(by=actor_of(request))
         delivery.refresh_from_db()
-        return _told(delivery)
+        return _answer_delivery(delivery)
 
     if delivery.webhook.status != delivery.webhook.Status.ENABLED:
-        return problem(request, 409, f"{DISABLED}, then send this again.")
-    return once(request, key, do)
+        return answer_problem(request, 409, f"{DISABLED}, then send this again.")
+    return do_once(request, key, do)
 
 
 @router.post("/{int:webhook_id}/tests", response={201: DeliveryAnswer}, summary="Send a test message")
@@ -168,16 +168,16 @@ def test_webhook(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpR
     """Send the message `webhook.test`, which reports nothing, to try out the receiver."""
     webhook = webhook_or_404(request, webhook_id)
     if webhook.status != webhook.Status.ENABLED:
-        return problem(request, 409, f"{DISABLED}, then test it.")
+        return answer_problem(request, 409, f"{DISABLED}, then test it.")
 
     def do() -> HttpResponse:
         made = outbox.test(webhook, by=actor_of(request))
         if made is None:
-            return problem(request, 409, f"{DISABLED}, then test it.")
+            return answer_problem(request, 409, f"{DISABLED}, then test it.")
         location = f"/api/webhooks/{webhook.pk}/deliveries/{made.pk}"
-        return _told(Delivery.objects.get(pk=made.pk), http_status=201, location=location)
+        return _answer_delivery(Delivery.objects.get(pk=made.pk), http_status=201, location=location)
 
-    return once(request, key, do)
+    return do_once(request, key, do)
 
 
 def _delivery_or_404(request: HttpRequest, webhook: int, number: int) -> Delivery:
@@ -188,5 +188,5 @@ def _delivery_or_404(request: HttpRequest, webhook: int, number: int) -> Deliver
     return delivery
 
 
-def _told(delivery: Delivery, **how: Any) -> HttpResponse:
-    return answer(DeliveryHead.from_orm(delivery), body=bytes(delivery.body), **how)
+def _answer_delivery(delivery: Delivery, **how: Any) -> HttpResponse:
+    return answer_json(DeliveryHead.from_orm(delivery), body=bytes(delivery.body), **how)

@@ -18,15 +18,15 @@ from agents.models import TokenScope
 from agents.queries.access import address_of
 from agents.text import one_line
 from checkpoints import actors
-from checkpoints.postgresql.sql import storable
+from checkpoints.postgresql.sql import make_storable
 
-from .protocol import answer, known, token_of
+from .protocol import answer_json, refuse_unknown, token_of
 from .protocol.auth import AnyToken
 from .protocol.throttling import AddressThrottle
 from .runs.moves import Order
 
 router = Router(tags=["device"])
-Scope = Annotated[str, known(*TokenScope.values)]
+Scope = Annotated[str, refuse_unknown(*TokenScope.values)]
 # For codes fewer than for polls: each is a row.
 CODES, POLLS = AddressThrottle("device_codes", 20), AddressThrottle("device_polls", 600)
 USER_CODE = "WDJB-MJHT"
@@ -121,7 +121,7 @@ def make_device_codes(request: HttpRequest, asked: DeviceAsked) -> HttpResponse:
     The person confirms the request in a browser in which they are signed in.
     """
     made, device, user = device_codes.begin(
-        program=one_line(storable(asked.program), 60), machine=one_line(storable(asked.machine), 100),
+        program=one_line(make_storable(asked.program), 60), machine=one_line(make_storable(asked.machine), 100),
         scopes=asked.scopes, lasts=timedelta(days=asked.days), address=address_of(request)[:60],
     )  # fmt: skip
     page = str(settings.HOLDPOINT_ORIGINS[0]).rstrip("/") + reverse("device")
@@ -129,7 +129,7 @@ def make_device_codes(request: HttpRequest, asked: DeviceAsked) -> HttpResponse:
         device_code=device, user_code=user, verification_uri=page, verification_uri_complete=f"{page}?code={user}",
         expires_in=int(device_codes.LASTS.total_seconds()), interval=int(made.interval.total_seconds()),
     )  # fmt: skip
-    return answer(codes, http_status=201)
+    return answer_json(codes, http_status=201)
 
 
 @router.post("/tokens", response={201: DeviceToken}, summary="Collect the token", auth=None, throttle=POLLS)
@@ -145,7 +145,7 @@ def collect_device_token(request: HttpRequest, asked: DevicePoll) -> HttpRespons
         access_token=sent, token_type="Bearer", expires_in=left, scope=" ".join(token.scopes),  # noqa: S106 - its type
         user=actors.of_user(token.user).name,
     )  # fmt: skip
-    return answer(result, http_status=201)
+    return answer_json(result, http_status=201)
 
 
 @router.post("/revocations", response=RevokedToken, summary="Revoke the token that is sent", auth=AnyToken())
@@ -153,4 +153,4 @@ def revoke_device_token(request: HttpRequest) -> HttpResponse:
     """Revoke the very token that this request carries, whatever its scopes are."""
     if token := token_of(request):
         tokens.revoke(token, by=token.actor)
-    return answer(RevokedToken(revoked=True))
+    return answer_json(RevokedToken(revoked=True))

@@ -10,7 +10,7 @@ from ninja import Query, Router
 from ninja.errors import AuthenticationError
 from pydantic import Field, field_validator
 
-from agents.api.protocol import ApiSchema, answer, needs, token_of
+from agents.api.protocol import ApiSchema, answer_json, require_scope, token_of
 from agents.api.protocol.paging import MOST
 from agents.api.protocol.waiting import AGAIN, AWAITS, LONGEST, TOLD
 from agents.models import TokenScope
@@ -28,9 +28,9 @@ from checkpoints.events.commit_order import Cursor
 from checkpoints.events.event import NOT_SEALED
 from checkpoints.models import Event, Run
 from checkpoints.postgresql import xid_offset
-from checkpoints.postgresql.prepared_rows import OneOf, prepared
+from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
 
-router = Router(tags=["events"], auth=needs(TokenScope.READ))
+router = Router(tags=["events"], auth=require_scope(TokenScope.READ))
 SCANNED = 1000  # events that one request looks at: most are gates of other teams, which this reader may not see
 NOW = "now"
 SET_BACK = (
@@ -106,7 +106,7 @@ class EventQuery(EventStart):
 @router.get("", response=FactPage, summary="List events")
 def list_events(request: HttpRequest, asked: Query[EventQuery]) -> HttpResponse:
     """Return the events that you may see, oldest first. A page may be empty while `more` is true."""
-    return _told(request, asked)
+    return _answer_facts(request, asked)
 
 
 @router.get(
@@ -120,10 +120,10 @@ def stream_events(request: HttpRequest, asked: Query[EventStart]) -> HttpRespons
 
     `id` is the cursor: a reader who was cut off sends it as Last-Event-ID. `event` is the kind, `data` one of `items`.
     """
-    return _told(request, asked)
+    return _answer_facts(request, asked)
 
 
-def _told(request: HttpRequest, asked: EventStart) -> HttpResponse:
+def _answer_facts(request: HttpRequest, asked: EventStart) -> HttpResponse:
     access = access_by(request, teams=not asked.subject)
     if access is None:
         raise AuthenticationError  # the session ended during the request
@@ -133,11 +133,11 @@ def _told(request: HttpRequest, asked: EventStart) -> HttpResponse:
         if getattr(request, "scope", {}).get(AGAIN) != TOLD:
             lost_programs.listens(run, token_of(request))
     if asked.after == NOW:
-        page = FactPage(items=[], next=str(commit_order.newest()), more=False)
+        page = FactPage(items=[], next=str(commit_order.newest_cursor()), more=False)
     else:
         since = Cursor.parse(asked.after) if asked.after else Cursor()
         page = heard_after(since, access, asked.limit, subject=asked.subject)
-    response = answer(page)
+    response = answer_json(page)
     if not (page.items or page.more):
         response[AWAITS] = " ".join(groups)
     return response
@@ -155,7 +155,7 @@ def _run_of(request: HttpRequest, subject: str) -> Run:
     return run_or_404(request, int(number))
 
 
-@prepared
+@prepared_statement
 def _visible(gate: Any, reader: Any, *, kind: PersonKind) -> QuerySet[Gate]:
     """Read a gate with its run, if the reader may see it."""
     return Gate.objects.visible_to(kind.person(reader)).select_related("run").filter(pk=gate)
@@ -175,32 +175,32 @@ def heard_after(since: Cursor, access: Access, limit: int, *, subject: str = "")
     Raises Gone where the database was set back to before the cursor.
     """
     # Read first: everything settled by now is read below, so that a quiet feed goes on from here.
-    newest = commit_order.newest()
+    newest = commit_order.newest_cursor()
     if since > newest and since.xid >= xid_offset.count():
         raise Gone(SET_BACK)
     noun, _, number = subject.partition(":")
     about: Any = {"": sorted(access.teams), "gate": subject, "run": int(number or 0)}[noun]
     heard: list[Event] = []
     at = since
-    found = _later(*since, about, noun=noun, within=token_scope.of(access.user), most=SCANNED + 1)
+    found = _later(*since, about, noun=noun, within=token_scope.bounds_of(access.user), most=SCANNED + 1)
     for event in found[:SCANNED]:
-        at = Cursor.of(event)
+        at = Cursor.from_event(event)
         heard += [event] if subject or hears(access, event, audience(event)) else []
         if len(heard) == limit:
             break
-    more = bool(found) and at != Cursor.of(found[-1])
+    more = bool(found) and at != Cursor.from_event(found[-1])
     titles = titles_of(heard)
     items = [FactOut(**fact_of(event, titles)) for event in heard]
     return FactPage(items=items, next=str(at if more else max(at, newest)), more=more)
 
 
-@prepared
+@prepared_statement
 def _later(xid: Any, id: Any, about: Any, *, noun: str, within: TokenBounds, most: int) -> QuerySet[Event]:
     """Read the settled events after a cursor: of one gate or run, or of teams and all gates.
 
     Whoever asks about a gate or a run was found to see it, by the same bounds.
     """
-    found = commit_order.beyond(commit_order.settled(), (xid, id))
+    found = commit_order.events_after(commit_order.settled_events(), (xid, id))
     if noun == "gate":
         found = found.exclude(kind=NOT_SEALED).filter(subject=about)  # the index by subject is of those alone
     elif noun == "run":

@@ -120,12 +120,12 @@ def _way(way: object) -> dict[str, list[str]]:
     return {"token": []} if isinstance(way, AnyToken) else {"session": []}
 
 
-def _refusal(status: int, told: str) -> dict[str, Any]:
+def _refusal(status: int, detail: str) -> dict[str, Any]:
     schema = {"$ref": REF_TEMPLATE.format(model="ProblemDetails")}
     title = HTTPStatus(status).phrase
-    example = problem_details.ProblemDetails(title=title, status=status, detail=told, instance="/api/runs/7")
+    example = problem_details.ProblemDetails(title=title, status=status, detail=detail, instance="/api/runs/7")
     content = {"schema": schema, "example": example.model_dump(mode="json")}
-    return {"description": told, "content": {problem_details.MEDIA_TYPE: content}}
+    return {"description": detail, "content": {problem_details.MEDIA_TYPE: content}}
 
 
 def _named(operation: dict[str, Any]) -> None:

@@ -17,12 +17,12 @@ from agents.api.protocol import (
     Page,
     Paging,
     actor_of,
-    answer,
-    needs,
-    once,
+    answer_json,
+    answer_problem,
+    do_once,
     one_of,
     or_null,
-    problem,
+    require_scope,
 )
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
@@ -35,7 +35,7 @@ from checkpoints.access.permissions import MANAGE_WEBHOOKS, teams_where
 from checkpoints.actors import Actor
 
 NONE = "No such webhook"
-router = Router(tags=["webhooks"], auth=needs(TokenScope.HOOKS))
+router = Router(tags=["webhooks"], auth=require_scope(TokenScope.HOOKS))
 WebhookId = PathEx[int, P(title="Webhook", description="The webhook's number.", example=3)]
 
 
@@ -120,7 +120,7 @@ class WebhookPage(Page):
 def list_webhooks(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
     """Return the webhooks of the teams in which you manage them, without removed ones."""
     found = Webhook.objects.managed_by(reader_of(request)).filter(pk__gt=asked.place).order_by("pk")
-    return WebhookPage.of(found.select_related("team"), asked)
+    return WebhookPage.answer_rows(found.select_related("team"), asked)
 
 
 @router.post("", response={201: WebhookWithSecret}, summary="Make a webhook")
@@ -129,11 +129,11 @@ def create_webhook(request: HttpRequest, order: NewWebhook, key: Key) -> HttpRes
     mine = teams_where(reader_of(request), MANAGE_WEBHOOKS).order_by("name")
     teams = [group for group in mine if order.team in ("", group.name)]
     if not teams:
-        return problem(request, 403, say_no_team(reader_of(request), MANAGE_WEBHOOKS, order.team))
+        return answer_problem(request, 403, say_no_team(reader_of(request), MANAGE_WEBHOOKS, order.team))
     if len(teams) > 1:
         named = ", ".join(team.name for team in teams)
         words = f"Name the team whose gates you mean: {named}."
-        return problem(request, 422, words, [Fault(parameter="/team", detail="is missing")])
+        return answer_problem(request, 422, words, [Fault(parameter="/team", detail="is missing")])
 
     def make(by: Actor) -> tuple[Webhook, str]:
         return Webhook.objects.make(team=teams[0], by=by, url=order.url, agent=order.agent, purpose=order.purpose)
@@ -142,15 +142,15 @@ def create_webhook(request: HttpRequest, order: NewWebhook, key: Key) -> HttpRes
         return _secret(request, key, make, status=201)
     except TooManyWebhooks as refused:
         fault = Fault(parameter="/team", detail="has as many webhooks as it may have")
-        return problem(request, 422, str(refused), [fault])
+        return answer_problem(request, 422, str(refused), [fault])
     except WebhookRefused as refused:
-        return problem(request, 422, str(refused), [Fault(parameter="/url", detail="is not an allowed address")])
+        return answer_problem(request, 422, str(refused), [Fault(parameter="/url", detail="is not an allowed address")])
 
 
 @router.get("/{int:webhook_id}", response=WebhookAnswer, summary="Read a webhook")
 def get_webhook(request: HttpRequest, webhook_id: WebhookId) -> HttpResponse:
     """Return one webhook of a team in which you manage them."""
-    return answer(WebhookAnswer.from_orm(webhook_or_404(request, webhook_id)))
+    return answer_json(WebhookAnswer.from_orm(webhook_or_404(request, webhook_id)))
 
 
 @router.post("/{int:webhook_id}/rotations", response={200: WebhookWithSecret}, summary="Rotate a webhook's secret")
@@ -199,9 +199,9 @@ def _ordered(request: HttpRequest, number: int, key: str, order: Callable[[Webho
     def do() -> HttpResponse:
         order(webhook, actor_of(request))
         webhook.refresh_from_db()
-        return answer(WebhookAnswer.from_orm(webhook))
+        return answer_json(WebhookAnswer.from_orm(webhook))
 
-    return once(request, key, do)
+    return do_once(request, key, do)
 
 
 def _secret(
@@ -214,12 +214,14 @@ def _secret(
         webhook, secret = order(actor_of(request))
         webhook.refresh_from_db()
         done.append((webhook, secret))
-        return _told(webhook, "", status)
+        return _answer_webhook(webhook, "", status)
 
-    kept = once(request, key, do)
-    return _told(*done[0], status) if done else kept
+    kept = do_once(request, key, do)
+    return _answer_webhook(*done[0], status) if done else kept
 
 
-def _told(webhook: Webhook, secret: str, status: int) -> HttpResponse:
+def _answer_webhook(webhook: Webhook, secret: str, status: int) -> HttpResponse:
     webhook_body = WebhookWithSecret.from_orm(webhook, context={"secret": secret})
-    return answer(webhook_body, http_status=status, location=f"/api/webhooks/{webhook.pk}" if status == 201 else "")
+    return answer_json(
+        webhook_body, http_status=status, location=f"/api/webhooks/{webhook.pk}" if status == 201 else ""
+    )

@@ -22,12 +22,12 @@ from agents.models import ChildLink, Memo
 from agents.session import gates_beside, kept_results
 from agents.session.run_session import RunSession
 from approvals.engine_rules import children as rules
-from approvals.english import counted
+from approvals.english import count_of
 from checkpoints import crash_points, store
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 
 from . import orders
 
@@ -107,7 +107,7 @@ class Gatherer:
         kept = Memo.objects.filter(
             run=self.session.run, base=self._base(), step=self.spec.name, name=NAME, digest=digest
         )
-        return next((decode(bytes(result)) for result in kept.values_list("result", flat=True)), None)
+        return next((decode_canonical(bytes(result)) for result in kept.values_list("result", flat=True)), None)
 
 
 def needed(need: str | int, of: int) -> int:
@@ -170,5 +170,5 @@ def _words_of(asked: Gathering) -> str:
     """Say what the run waits for."""
     of = len(asked.runs)
     if asked.need == of:
-        return f"Waits for {counted(of, 'run')} that it started"
+        return f"Waits for {count_of(of, 'run')} that it started"
     return f"Waits for {asked.need} of {of} runs that it started"

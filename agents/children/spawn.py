@@ -74,7 +74,7 @@ class Spawning:
     def spawn(self, agent: str, input: Any, config: Mapping[str, Any] | None, name: str) -> ChildRun:
         """Return the child that this call starts, or has started before. Raises StepFailed, AgentError, Fenced."""
         self._check()
-        known = registry.named(agent)
+        known = registry.agent_named(agent)
         given = fields.whole(input) if isinstance(input, BaseModel) else input
         digest = digest_of(known.spec.agent, known.spec.version, given, config)
         self._numbers[digest] += 1
@@ -147,7 +147,7 @@ class Spawning:
                 run = start_run(
                     agent, call.input, by=session.by, team=parent.team, title=session.clean(call.name) or None,
                     started_by=parent.started_by, config=call.config, parent=parent, priority=parent.priority,
-                    held="Waits until fewer runs of its parent are at work" if held else "", number=call.run,
+                    wait_reason="Waits until fewer runs of its parent are at work" if held else "", number=call.run,
                 )  # fmt: skip
             except (InputRefused, PlanChanged) as error:
                 raise StepFailed(f"spawn({agent!r}) was refused: {error}") from error

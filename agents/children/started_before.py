@@ -17,7 +17,7 @@ from agents.definition import environment, fields, registry, upcast
 from agents.definition.registered import RegisteredAgent
 from agents.errors import ConfigRefused, InputRefused, StepFailed, UpcastFailed
 from agents.models import ChildLink
-from agents.runs.start import checked
+from agents.runs.start import validate_input
 from agents.session import child_runs
 from agents.session.run_session import RunSession
 from approvals.cards.recovery_answers import RecoveryAnswer
@@ -193,7 +193,7 @@ def _by_reading(rows: Iterable[ChildLink]) -> dict[bytes, list[ChildLink]]:
     """Group what another version started by the digest of its input as the child's State reads it now."""
     found: dict[bytes, list[ChildLink]] = {}
     for row in rows:
-        if row.agent in registry.names() and (digest := _as_begun(registry.named(row.agent), row)):
+        if row.agent in registry.names() and (digest := _as_begun(registry.agent_named(row.agent), row)):
             found.setdefault(digest, []).append(row)
     return found
 
@@ -216,7 +216,7 @@ def digest_of(agent: str, version: str, input: Any, config: Mapping[str, Any] | 
 def _as_read(known: RegisteredAgent, input: Any, config: Mapping[str, Any] | None) -> bytes:
     """Return the digest of an input and a configuration as the child's agent reads them; b"" where it does not."""
     try:
-        values = fields.whole(checked(known.agent.State, input))
+        values = fields.whole(validate_input(known.agent.State, input))
         made = environment.configured(known.agent, config or {})
         return digests.of_value([known.spec.agent, values, made and made.model_dump(mode="json", by_alias=False)])
     except NOT_READ:

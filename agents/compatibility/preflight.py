@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from agents.definition import environment, fields, registry, upcast
 from agents.definition.agent import Agent
 from agents.definition.registered import RegisteredAgent
-from agents.definition.upcast import UpcastPath, natural
+from agents.definition.upcast import UpcastPath, version_key
 from agents.errors import ConfigRefused
 from agents.models import Client
 from agents.remote.lost_programs import MISSED
@@ -50,7 +50,7 @@ def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str
         return AgentCode(agent=name, version=version, deployed=True, faults=faults, doubts=doubts, environment=now)
     if mine is not None:
         return AgentCode(agent=name, version=version, changed=True)
-    return _gone(run, plan, snapshot, max(versions, key=lambda each: natural(each.spec.version)), steps)
+    return _gone(run, plan, snapshot, max(versions, key=lambda each: version_key(each.spec.version)), steps)
 
 
 def _unknown(name: str) -> str:

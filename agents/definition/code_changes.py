@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from checkpoints.models import Run
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.runs.plans import PlanSpec
 
 NAMED = 5  # runs by number
@@ -35,7 +35,7 @@ def _of_other_code(agent: Any, version: Any, digest: Any, *, among: QuerySet[Run
     return same.order_by("pk").only("pk")
 
 
-@prepared
+@prepared_statement
 def _under_way(agent: Any, version: Any, digest: Any) -> QuerySet[Run]:
     return _of_other_code(agent, version, digest)
 

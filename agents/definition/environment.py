@@ -19,8 +19,8 @@ from pydantic import BaseModel, ValidationError
 from agents.errors import AgentError, ConfigRefused, FieldError
 from checkpoints.models import Run
 from checkpoints.runs.plans import PlanSpec, StepSpec
-from checkpoints.values.canonical_json import decode
-from checkpoints.values.json_pointer import pointer
+from checkpoints.values.canonical_json import decode_canonical
+from checkpoints.values.json_pointer import make_pointer
 
 from . import fields
 from .agent import Agent
@@ -40,7 +40,7 @@ class Environment(TypedDict, total=False):
 
 def recorded(run: Run) -> Environment:
     """Return the environment recorded when the run started; empty for a run of a program elsewhere."""
-    found: Environment = decode(bytes(run.environment))
+    found: Environment = decode_canonical(bytes(run.environment))
     return found
 
 
@@ -71,7 +71,9 @@ def configured(agent: type[Agent], values: Mapping[str, Any], *, known_only: boo
     model = agent.Config
     known = {} if model is None else model.model_fields
     strange = [name for name in values if name not in known] if known_only else []
-    errors = [FieldError(pointer=pointer(name), message="the agent's Config has no such field") for name in strange]
+    errors = [
+        FieldError(pointer=make_pointer(name), message="the agent's Config has no such field") for name in strange
+    ]
     fitting = {name: values[name] for name in values if name in known}
     try:
         made = None if model is None else model.model_validate(fitting, by_name=True)

@@ -20,7 +20,7 @@ from agents.errors import AgentError
 from approvals.cards.card import Card
 from checkpoints.errors import ValueRefused
 from checkpoints.runs.plans import StepSpec
-from checkpoints.values.json_pointer import pointer
+from checkpoints.values.json_pointer import make_pointer
 from checkpoints.values.ops import Append
 
 from . import fields
@@ -87,12 +87,12 @@ def list_of(agent: type[Agent], where: str, step: StepSpec, declared: str | None
     return name if there else ""
 
 
-def appended(agent: type[Agent], field: str, said: Sequence[Words]) -> dict[str, Append]:
+def append_words(agent: type[Agent], field: str, feedback: Sequence[Words]) -> dict[str, Append]:
     """Return the write that appends the words to the list `field`; {} where the agent has no such list.
 
     Raises ValueRefused where the agent's items have another form.
     """
-    return {field: Append([item(agent, field, words) for words in said])} if field and said else {}
+    return {field: Append([item(agent, field, words) for words in feedback])} if field and feedback else {}
 
 
 def item(agent: type[Agent], field: str, words: Words) -> Any:
@@ -103,7 +103,7 @@ def item(agent: type[Agent], field: str, words: Words) -> Any:
             return fields.dumped(agent.State, field, Append([form])).items[0]
         except ValueRefused as error:
             refused = refused or error
-    raise refused or ValueRefused(pointer(field), "takes no words")
+    raise refused or ValueRefused(make_pointer(field), "takes no words")
 
 
 def takes(agent: type[Agent], field: str, *, gate: bool) -> bool:

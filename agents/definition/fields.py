@@ -20,7 +20,7 @@ from agents.errors import FieldError
 from approvals.schema import redact
 from approvals.schema.redact import Redaction
 from checkpoints.errors import ValueRefused
-from checkpoints.values.json_pointer import pointer
+from checkpoints.values.json_pointer import make_pointer
 from checkpoints.values.ops import Append, Splice
 
 Made = TypeVar("Made")
@@ -98,12 +98,12 @@ def dumped(state: type[BaseModel], name: str, value: Any) -> Any:
 def errors_of(error: ValidationError, *at: str | int) -> list[FieldError]:
     """List every error of a validation, by JSON Pointer."""
     return [
-        FieldError(pointer=pointer(*at, *item["loc"]), message=WORDS.get(item["type"], unprefixed(item["msg"])))
+        FieldError(pointer=make_pointer(*at, *item["loc"]), message=WORDS.get(item["type"], strip_prefix(item["msg"])))
         for item in error.errors(include_url=False)
     ]
 
 
-def unprefixed(message: str) -> str:
+def strip_prefix(message: str) -> str:
     """Return the message of a model's own check without pydantic's prefix."""
     return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
 
@@ -135,7 +135,7 @@ def derived(state: type[BaseModel], what: str, make: Callable[[], Made]) -> Made
 
 def _items(state: type[BaseModel], name: str, items: Any) -> list[Any]:
     if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Sequence):
-        raise ValueRefused(pointer(name), "Append and Splice take a list of items")
+        raise ValueRefused(make_pointer(name), "Append and Splice take a list of items")
     secret = veil(state).within(name).hides
     return [_json(item_adapter(state, name), item, name, index, secret=secret) for index, item in enumerate(items)]
 
@@ -148,7 +148,7 @@ def _json(kind: TypeAdapter[Any], value: Any, *at: str | int, secret: bool) -> A
     except ValidationError as error:
         raise _refused(error, *at) from error
     except (PydanticSerializationError, RecursionError, UnicodeDecodeError) as error:
-        raise ValueRefused(pointer(*at), f"cannot be written as JSON: {error}") from error
+        raise ValueRefused(make_pointer(*at), f"cannot be written as JSON: {error}") from error
 
 
 def _unmasked(typed: Any, plain: Any) -> Any:

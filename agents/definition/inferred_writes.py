@@ -29,7 +29,7 @@ def source_of(fn: Callable[..., Any]) -> str:
 
 
 @cache
-def untitled(source: str) -> str:
+def strip_title(source: str) -> str:
     """Return the source of a step without its decorator's title, so that a new title leaves the code hash as it is.
 
     That decorator is put on one line, as it would be written without the title; the rest is unchanged.
@@ -51,7 +51,7 @@ def untitled(source: str) -> str:
 
 
 @cache
-def inferred(fn: Callable[..., Any]) -> tuple[str, ...]:
+def infer_writes(fn: Callable[..., Any]) -> tuple[str, ...]:
     """List the fields that `fn` returns, in order of appearance. AgentError where they cannot be read."""
     tree = ast.parse(source_of(fn))
     function = tree.body[0]

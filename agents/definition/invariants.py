@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from agents.errors import FieldError, InvariantBroken
-from checkpoints.values.ops import DROP, apply
+from checkpoints.values.ops import DROP, apply_write
 
 from . import fields
 from .agent import Agent
@@ -27,7 +27,7 @@ def check(agent: type[Agent], before: Mapping[str, Any], writes: Mapping[str, An
     """Check the state that these writes make of the state before. Raises InvariantBroken, and ValueRefused."""
     if agent.invariants != SAVES or ruled(agent.State).isdisjoint(writes):
         return
-    after = {**before, **{name: apply(before.get(name), write) for name, write in writes.items()}}
+    after = {**before, **{name: apply_write(before.get(name), write) for name, write in writes.items()}}
     kept = {name: fields.copied(value) for name, value in after.items() if value is not DROP}
     try:
         agent.State.model_validate(kept, by_name=True, by_alias=False)

@@ -35,7 +35,7 @@ def read() -> tuple[list[type[Agent]], list[str]]:
         except ModuleNotFoundError as error:
             faults.append(_missing(name, error))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's module may raise anything
-            faults.append(f"{name} cannot be imported: {said(error)}. Correct it.")
+            faults.append(f"{name} cannot be imported: {describe_error(error)}. Correct it.")
         else:
             classes += found
             if not found:
@@ -65,10 +65,10 @@ def _missing(name: str, error: ModuleNotFoundError) -> str:
             f"{name} needs {error.name}, which is not installed: install requirements-examples.txt, "
             "or take it out of HOLDPOINT_AGENTS."
         )
-    return f"{name} cannot be imported: {said(error)}. Install it, or correct the import."
+    return f"{name} cannot be imported: {describe_error(error)}. Install it, or correct the import."
 
 
-def said(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Describe the exception and its line in the author's file, without a full stop."""
     words = one_line(str(error), LONGEST).rstrip(".")
     if isinstance(error, AgentError):

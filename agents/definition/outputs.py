@@ -14,8 +14,8 @@ from typing import Any
 from agents.errors import OutputRefused
 from checkpoints.errors import ValueRefused
 from checkpoints.runs.plans import PlanSpec, StepSpec
-from checkpoints.values.json_pointer import pointer
-from checkpoints.values.ops import Append, Splice, apply
+from checkpoints.values.json_pointer import make_pointer
+from checkpoints.values.ops import Append, Splice, apply_write
 
 from . import fields
 from .agent import Agent, Done, Jump
@@ -36,7 +36,7 @@ class StepOutput:
 
     def over(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Return the state as the step would leave it. Raises ValueRefused."""
-        return {**state, **{name: apply(state.get(name), write) for name, write in self.writes.items()}}
+        return {**state, **{name: apply_write(state.get(name), write) for name, write in self.writes.items()}}
 
 
 def checked(agent: type[Agent], plan: PlanSpec, spec: StepSpec, returned: Any) -> StepOutput:
@@ -63,13 +63,13 @@ def checked(agent: type[Agent], plan: PlanSpec, spec: StepSpec, returned: Any) -
     return StepOutput({name: fields.dumped(agent.State, name, value) for name, value in written.items()}, goto)
 
 
-def told(agent: type[Agent], spec: StepSpec, value: Any) -> StepOutput:
+def check_entered(agent: type[Agent], spec: StepSpec, value: Any) -> StepOutput:
     """Check the result that a person entered for a step, an object of its fields. Raises ValueRefused."""
     if not isinstance(value, Mapping):
         raise ValueRefused("", "the result has to be an object of the step's fields")
     for name in value:
         if name not in spec.writes:
-            raise ValueRefused(pointer(name), f"{spec.name} writes {', '.join(spec.writes) or 'nothing'}")
+            raise ValueRefused(make_pointer(name), f"{spec.name} writes {', '.join(spec.writes) or 'nothing'}")
     return StepOutput({name: fields.dumped(agent.State, name, item) for name, item in value.items()})
 
 

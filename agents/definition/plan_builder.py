@@ -19,7 +19,7 @@ from checkpoints.runs.plans import PlanSpec, StepSpec
 
 from . import environment, feedback, fields, invariants
 from .agent import FREQUENCIES, Agent
-from .inferred_writes import always_asks, config_of, inferred, jumps_of, source_of, untitled
+from .inferred_writes import always_asks, config_of, infer_writes, jumps_of, source_of, strip_title
 from .options import MARK, Declaration, Method, Observation, Validator
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,99}")
@@ -105,10 +105,10 @@ def _check_agent(agent: type[Agent]) -> None:
             raise AgentError(f"{where}: the state field {name} has an alias; states are kept by field name.")
 
 
-def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Declaration) -> StepSpec:
+def _spec(agent: type[Agent], name: str, method: Callable[..., Any], declaration: Declaration) -> StepSpec:
     where = f"{agent.name}.{name}"
-    step = StepSpec(name, **said.planned())
-    writes = inferred(method) if said.writes is None else step.writes
+    step = StepSpec(name, **declaration.planned())
+    writes = infer_writes(method) if declaration.writes is None else step.writes
     reads = _reads(agent, where, method, step)
     for _, wrong in faults_of(replace(step, reads=reads, writes=writes), agent.State.model_fields):
         raise AgentError(f"{'The effect ' * (step.kind == 'effect')}{where} {wrong}.")
@@ -124,10 +124,10 @@ def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Decla
         step,
         reads=reads,
         writes=writes,
-        code_hash=_code_hash(agent, method, step, said),
+        code_hash=_code_hash(agent, method, step, declaration),
         doc=inspect.getdoc(method) or "",
-        feedback=feedback.list_of(agent, where, step, said.feedback),
-        jumps=found if said.jumps is None else step.jumps,
+        feedback=feedback.list_of(agent, where, step, declaration.feedback),
+        jumps=found if declaration.jumps is None else step.jumps,
         ends=ends,
         config=config_of(method),
         asks=step.kind == "gate" and always_asks(method),
@@ -159,7 +159,9 @@ def faults_of(step: StepSpec, known: Collection[str]) -> Iterator[tuple[str, str
 def takes_observed(agent: type[Agent], step: StepSpec) -> bool:
     """Tell whether a gate's method takes the values of its observations before it draws its card."""
     method = getattr(agent, step.name, None)
-    return callable(method) and bool(step.observes) and OBSERVED in parameters(method) and OBSERVED not in step.reads
+    return (
+        callable(method) and bool(step.observes) and OBSERVED in parameter_names(method) and OBSERVED not in step.reads
+    )
 
 
 def _reads(agent: type[Agent], where: str, method: Callable[..., Any], step: StepSpec) -> tuple[str, ...]:
@@ -175,7 +177,7 @@ def _reads(agent: type[Agent], where: str, method: Callable[..., Any], step: Ste
     return tuple(names)
 
 
-def _code_hash(agent: type[Agent], method: Callable[..., Any], step: StepSpec, said: Declaration) -> str:
+def _code_hash(agent: type[Agent], method: Callable[..., Any], step: StepSpec, declaration: Declaration) -> str:
     """Hash the source of the step, its helpers, validators, observations and `on_restore` methods, without its title.
 
     A changed validator makes another step, and so does a changed observation: an approval binds the values that the
@@ -183,7 +185,7 @@ def _code_hash(agent: type[Agent], method: Callable[..., Any], step: StepSpec, s
     """
     reopening = environment.reopening(agent, step)
     called = [getattr(agent, name) for name in (*step.validators, *step.observes, *reopening)]
-    sources = [untitled(source_of(method)), *(source_of(use) for use in (*said.uses, *called))]
+    sources = [strip_title(source_of(method)), *(source_of(use) for use in (*declaration.uses, *called))]
     return hashlib.sha256("\0".join(sources).encode()).hexdigest()
 
 
@@ -196,7 +198,7 @@ def _check_policies(where: str, step: StepSpec) -> None:
 def _check_judged(agent: type[Agent], where: str, step: StepSpec, known: set[str]) -> None:
     """Check that a validator reads only fields of the step: a change of others would not stop reuse of its output."""
     for name in step.validators:
-        for field in parameters(getattr(agent, name)):
+        for field in parameter_names(getattr(agent, name)):
             if field not in known:
                 raise AgentError(f"{where} is judged by {name}, which reads {field}; let the step read {field} too.")
 
@@ -208,7 +210,7 @@ def _check_effect(agent: type[Agent], where: str, step: StepSpec) -> None:
         raise AgentError(f"The effect {where} takes answers, but nobody is asked about it: it is guarded=False.")
     if step.readable:
         reader = getattr(agent, step.readable, None)
-        if not callable(reader) or hasattr(reader, MARK) or KEY not in parameters(reader):
+        if not callable(reader) or hasattr(reader, MARK) or KEY not in parameter_names(reader):
             raise AgentError(f"The effect {where} is read back by {step.readable}, which is not a method with a `key`.")
         _check_reads(agent, f"{agent.name}.{step.readable}", reader)
     if not step.undo:
@@ -223,12 +225,12 @@ def _check_effect(agent: type[Agent], where: str, step: StepSpec) -> None:
 
 def _check_reads(agent: type[Agent], where: str, method: Callable[..., Any]) -> None:
     """Check that the parameters of a method that the runtime calls are state fields, as a step's are."""
-    for name in parameters(method):
+    for name in parameter_names(method):
         if name != KEY and name not in agent.State.model_fields:
             raise AgentError(f"{where} reads {name}, which is not a field of the agent's State.")
 
 
-def parameters(method: Callable[..., Any]) -> list[str]:
+def parameter_names(method: Callable[..., Any]) -> list[str]:
     """List the names of a method's parameters, without `self`."""
     return list(inspect.signature(method).parameters)[1:]
 

@@ -24,7 +24,7 @@ from . import code_changes, environment, modules, upcast
 from .agent import Agent
 from .plan_builder import plan_of
 from .registered import RegisteredAgent, queue_of
-from .upcast import UpcastPath, natural
+from .upcast import UpcastPath, version_key
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def of_classes(classes: Iterable[type[Agent]], faults: Iterable[str] = ()) -> De
             environment.check(agent, known.spec)
             upcast.check(agent, known.spec)
         except Exception as error:  # noqa: BLE001 - a State may raise anything while its schema is made
-            wrong.append(f"{agent.__module__}.{agent.__name__} cannot be used: {modules.said(error)}.")
+            wrong.append(f"{agent.__module__}.{agent.__name__} cannot be used: {modules.describe_error(error)}.")
             continue
         if where in found:
             twice.add(where)
@@ -106,7 +106,7 @@ def changed() -> list[str]:
     return [code_changes.sentence(spec, runs) for spec, runs in waiting if runs]
 
 
-def named(name: str, version: str = "") -> RegisteredAgent:
+def agent_named(name: str, version: str = "") -> RegisteredAgent:
     """Return the agent of that name, in its newest version unless one is given. Raises UnknownAgent."""
     versions = [key for key in agents() if key[0] == name and version in ("", key[1])]
     if not versions:
@@ -114,7 +114,7 @@ def named(name: str, version: str = "") -> RegisteredAgent:
         unread = "".join(f" {fault}" for fault in faults())
         way = unread or " Name the module that declares it in HOLDPOINT_AGENTS, or in `make run AGENTS=…`."
         raise UnknownAgent(f"There is no agent named {name}{f' {version}' if version else ''}; known: {known}.{way}")
-    return agents()[max(versions, key=lambda key: natural(key[1]))]
+    return agents()[max(versions, key=lambda key: version_key(key[1]))]
 
 
 def way_of(plan: Plan | PlanSpec) -> UpcastPath | None:
@@ -146,19 +146,19 @@ def serve_only(names: Iterable[str]) -> None:
     _served = frozenset(names)
 
 
-def _is_served(each: RegisteredAgent) -> bool:
-    return not _served or each.agent.queue in _served
+def _is_served(known: RegisteredAgent) -> bool:
+    return not _served or known.agent.queue in _served
 
 
-def register(each: RegisteredAgent) -> Plan:
+def register(known: RegisteredAgent) -> Plan:
     """Store one agent's plan. Raises PlanChanged where runs of the same version wait for other code.
 
     While agents are being written (HOLDPOINT_DEVELOPMENT) the plan is stored all the same.
     """
-    waiting = [] if settings.HOLDPOINT_DEVELOPMENT else code_changes.under_way(each.spec)
+    waiting = [] if settings.HOLDPOINT_DEVELOPMENT else code_changes.under_way(known.spec)
     if waiting:
-        raise PlanChanged(code_changes.sentence(each.spec, waiting))
-    return stored_plans.keep(each.spec)
+        raise PlanChanged(code_changes.sentence(known.spec, waiting))
+    return stored_plans.keep(known.spec)
 
 
 @dataclass

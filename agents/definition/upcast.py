@@ -21,8 +21,8 @@ from agents.text import one_line
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan
 from checkpoints.runs.plans import PlanSpec
-from checkpoints.values.canonical_json import canonical, decode
-from checkpoints.values.json_pointer import pointer
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
+from checkpoints.values.json_pointer import make_pointer
 
 from . import fields
 from .agent import Agent
@@ -75,7 +75,7 @@ def way(plan: Plan | PlanSpec, known: Mapping[tuple[str, str], RegisteredAgent])
     if (plan.agent, plan.version) in known:
         return None
     found = _ways(plan, known)
-    return found[max(found, key=natural)] if found else None
+    return found[max(found, key=version_key)] if found else None
 
 
 def way_to(version: str, plan: Plan | PlanSpec, known: Mapping[tuple[str, str], RegisteredAgent]) -> UpcastPath | None:
@@ -85,7 +85,7 @@ def way_to(version: str, plan: Plan | PlanSpec, known: Mapping[tuple[str, str], 
 
 def apply(way: UpcastPath, state: Mapping[str, Any]) -> dict[str, Any]:
     """Upgrade a state to the new version, in normal form; `state` itself is not changed. Raises UpcastFailed."""
-    values: Any = decode(canonical(dict(state)))
+    values: Any = decode_canonical(encode_canonical(dict(state)))
     for upcaster in way.upcasters:
         where = f"{upcaster.name}, which brings a state from {upcaster.since} to {upcaster.to},"
         try:
@@ -102,7 +102,7 @@ def upcasters_of(agent: type[Agent]) -> list[Upcaster]:
     found = []
     for base in agent.__mro__:
         for name, method in vars(base).items():
-            upcast = _said(method)
+            upcast = _upcast_of(method)
             if upcast is not None:
                 to = base.version if issubclass(base, Agent) and base.name else agent.version
                 found.append(Upcaster(name, upcast.version, to, upcast.steps or {}, method.__get__(None, base)))
@@ -114,7 +114,7 @@ def check(agent: type[Agent], plan: PlanSpec) -> None:
     seen: set[tuple[str, str]] = set()
     for base in agent.__mro__:
         for name, method in vars(base).items():
-            if _said(method) is not None and not isinstance(method, classmethod):
+            if _upcast_of(method) is not None and not isinstance(method, classmethod):
                 raise AgentError(f"{agent.name}.{name} is an upcaster but not a class method; add @classmethod.")
     for upcaster in upcasters_of(agent):
         where = f"{agent.name}.{upcaster.name}"
@@ -127,12 +127,12 @@ def check(agent: type[Agent], plan: PlanSpec) -> None:
             raise AgentError(f"{where} says that a step is now called {gone[0]}, which is not a step of the agent.")
 
 
-def natural(version: str) -> list[tuple[int, str]]:
+def version_key(version: str) -> list[tuple[int, str]]:
     """Return a key that sorts versions as people do: 10 after 9."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"[._-]", version)]
 
 
-def _said(method: Any) -> Upcast | None:
+def _upcast_of(method: Any) -> Upcast | None:
     upcast = getattr(method, MARK, None) or getattr(getattr(method, "__func__", None), MARK, None)
     return upcast if isinstance(upcast, Upcast) else None
 
@@ -158,7 +158,9 @@ def _fitted(to: RegisteredAgent, values: dict[str, Any]) -> dict[str, Any]:
     """Return the state as the new version saves it. Raises UpcastFailed, also for a field that its State lacks."""
     state = to.agent.State
     errors = [
-        FieldError(pointer=pointer(name), message=f"version {to.spec.version} has no such field; drop it, or rename it")
+        FieldError(
+            pointer=make_pointer(name), message=f"version {to.spec.version} has no such field; drop it, or rename it"
+        )
         for name in values
         if name not in state.model_fields
     ]

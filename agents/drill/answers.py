@@ -28,10 +28,10 @@ REJECTION = {"verdict": "reject", "then": "stop", "comment": "Rejected by a dril
 SAID = {"verdict", "verdicts", "arguments", "comment", "then", "back_to", "answer"}
 
 
-def read_signals(said: str) -> dict[str, list[Any]]:
+def read_signals(text: str) -> dict[str, list[Any]]:
     """Parse the value of --signals: JSON, or a file. Raises AgentError."""
     try:
-        data = json.loads(said if said.lstrip().startswith("{") else Path(said).read_bytes())
+        data = json.loads(text if text.lstrip().startswith("{") else Path(text).read_bytes())
         return {name: item if isinstance(item, list) else [item] for name, item in data.items()}
     except (OSError, ValueError, AttributeError) as error:
         raise AgentError(f"--signals is JSON, or a JSON file, of values by the signal's name: {error}") from error
@@ -51,18 +51,18 @@ class Answers:
     signals: dict[str, list[Any]] = field(default_factory=dict)  # name -> the values to send, as `by_gate`
 
     @classmethod
-    def read(cls, said: str) -> Answers:
+    def read(cls, text: str) -> Answers:
         """Parse the value of --answer. Raises AgentError."""
-        if said in ("approve", "reject"):
-            return cls(verdict=said)
+        if text in ("approve", "reject"):
+            return cls(verdict=text)
         try:
-            data = json.loads(Path(said).read_bytes())
+            data = json.loads(Path(text).read_bytes())
             by_gate = {step: item if isinstance(item, list) else [item] for step, item in data.items()}
             strange = {word for value in by_gate.values() for item in value for word in item} - SAID
         except (OSError, ValueError, AttributeError, TypeError) as error:
             raise AgentError(f"--answer is approve, reject or a JSON file of answers by gate: {error}") from error
         if strange:
-            raise AgentError(f"An answer has {', '.join(sorted(SAID))}; {said} has {', '.join(sorted(strange))}.")
+            raise AgentError(f"An answer has {', '.join(sorted(SAID))}; {text} has {', '.join(sorted(strange))}.")
         return cls(by_gate=by_gate)
 
     def signal(self, wait: Wait) -> bool:
@@ -79,7 +79,7 @@ class Answers:
 
         `happened`: the result of the effect that a recovery gate asks about; None where that is not known.
         """
-        values = self._recovered(gate, happened) if gate.kind == Gate.Kind.RECOVERY else self._said(gate)
+        values = self._recovered(gate, happened) if gate.kind == Gate.Kind.RECOVERY else self._answer_to(gate)
         if not self.people:
             raise Stuck(f"The gate {gate.step} asks, and nobody answers: say who decides with --as.")
         for user in User.objects.filter(pk__in=self.people).order_by("pk"):
@@ -92,7 +92,7 @@ class Answers:
             values = {"verdict": "approve"}  # the others agree with the first
         raise Stuck(f"The gate {gate.step} wants more people to agree: name them with --as.")
 
-    def _said(self, gate: Gate) -> dict[str, Any]:
+    def _answer_to(self, gate: Gate) -> dict[str, Any]:
         known = self.by_gate.get(gate.step)
         if not known:
             return REJECTION if self.verdict == "reject" else {"verdict": self.verdict}

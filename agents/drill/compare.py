@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.values import patch
-from checkpoints.values.json_pointer import covers
+from checkpoints.values.json_pointer import covers_place
 
 from .record import DrilledEffect, DrilledExecution, DrillRecord
 
@@ -28,7 +28,7 @@ class Difference(NamedTuple):
 
 def natural(first: DrillRecord, second: DrillRecord) -> list[str]:
     """List the places at which two undisturbed runs' states differ."""
-    return [row["pointer"] for row in patch.changes(first.state, second.state)]
+    return [row["pointer"] for row in patch.list_changes(first.state, second.state)]
 
 
 def unsteady(plan: PlanSpec, first: DrillRecord, second: DrillRecord) -> list[Difference]:
@@ -57,8 +57,8 @@ def differences(
         found.append(Difference(_parting(undisturbed, disturbed), "took another way"))
     rows = [
         row
-        for row in patch.changes(undisturbed.state, disturbed.state)
-        if not any(covers(place, row["pointer"]) for place in allowed)
+        for row in patch.list_changes(undisturbed.state, disturbed.state)
+        if not any(covers_place(place, row["pointer"]) for place in allowed)
     ]
     if rows:
         found.append(Difference(_culprit(undisturbed, disturbed, rows), _shown(rows)))
@@ -67,7 +67,7 @@ def differences(
 
 def other_answer(step: str, first: Any, second: Any) -> list[Difference]:
     """List the difference between an effect's first answer and that when it was sent again under its key."""
-    changed = patch.changes(first, second)
+    changed = patch.list_changes(first, second)
     words = f"answered something else when it was sent again under its key: {_shown(changed)}"
     return [Difference(step, words)] if changed else []
 
@@ -120,15 +120,20 @@ def _aligned(first: DrillRecord, second: DrillRecord) -> list[tuple[DrilledExecu
     return pairs
 
 
-def _rows(one: DrilledExecution, other: DrilledExecution) -> list[dict[str, Any]]:
+def _rows(first: DrilledExecution, other: DrilledExecution) -> list[dict[str, Any]]:
     """List the fields that two executions wrote differently, on the same input and over the same value before."""
-    if one.input != other.input:
+    if first.input != other.input:
         return []
     names = [
-        name for name in one.after if one.before[name] == other.before[name] and one.after[name] != other.after[name]
+        name
+        for name in first.after
+        if first.before[name] == other.before[name] and first.after[name] != other.after[name]
     ]
-    return patch.changes(
-        *({name: execution.written[name] for name in names if name in execution.written} for execution in (one, other))
+    return patch.list_changes(
+        *(
+            {name: execution.written[name] for name in names if name in execution.written}
+            for execution in (first, other)
+        )
     )
 
 

@@ -17,7 +17,7 @@ from agents.errors import AgentError
 from agents.models import Effect
 from agents.moves import cancel, rewind
 from agents.session import child_runs
-from checkpoints.access.permissions import REWIND_RUN, may
+from checkpoints.access.permissions import REWIND_RUN, may_in_team
 from checkpoints.models import Run
 
 from . import aims, compare, record, walk
@@ -74,7 +74,7 @@ class Exercise:
     scratch: Path
     config: walk.Config = field(default_factory=dict)
     fates: Fates = field(default_factory=Counter)  # what became of all that the runs did
-    left: list[str] = field(default_factory=list)  # what could not be taken back, and why
+    problems: list[str] = field(default_factory=list)  # what could not be taken back, and why
 
     def undisturbed(self) -> Undisturbed:
         """Run the agent twice to its end. Raises AgentError where it does not get there."""
@@ -134,8 +134,8 @@ class Exercise:
         return Kill(target, moment, end.record.run, word, tuple(differences))
 
     @staticmethod
-    def _sent_again(step: str, before: Seen, after: Seen, found: DrillRecord) -> list[Difference]:
-        again = any(row.step == step and row.attempts > 1 for row in found.effects)
+    def _sent_again(step: str, before: Seen, after: Seen, run_record: DrillRecord) -> list[Difference]:
+        again = any(row.step == step and row.attempts > 1 for row in run_record.effects)
         if not (again and before.get(step) and after.get(step)):
             return []
         return compare.other_answer(step, before[step][-1], after[step][0])
@@ -145,13 +145,13 @@ class Exercise:
 
     def _ending(self, run: int, walked: Walked) -> DrillEnding:
         """Record how the run ended, and undo its effects."""
-        found = record.of(run, self.drilled)
+        found = record.read_run(run, self.drilled)
         fates, problem = tidy(run, self.answers)
         return DrillEnding(walked, found, fates, problem)
 
     def _recorded(self, end: DrillEnding) -> DrillEnding:
         self.fates += end.fates
-        self.left += [end.problem] if end.problem else []
+        self.problems += [end.problem] if end.problem else []
         return end
 
 
@@ -164,7 +164,7 @@ def tidy(run_id: int, answers: Answers) -> tuple[Fates, str]:
     problem = ""
     run = Run.objects.get(pk=run_id)
     people = User.objects.filter(pk__in=answers.people).order_by("pk")
-    by = next((person for person in people if may(person, run.team_id, REWIND_RUN)), None)
+    by = next((person for person in people if may_in_team(person, run.team_id, REWIND_RUN)), None)
     family = [run.pk for run in child_runs.family(run_id)]
     effects = Effect.objects.filter(run__in=family, undoes=None)
     if by is not None:

@@ -62,7 +62,7 @@ class DrillRecord:
         return [execution for execution in self.executions if execution.standing]
 
 
-def of(run_id: int, known: RegisteredAgent) -> DrillRecord:
+def read_run(run_id: int, known: RegisteredAgent) -> DrillRecord:
     """Read a run's end from the database."""
     run = Run.objects.get(pk=run_id)
     rows = Effect.objects.filter(run=run).order_by("pk")

@@ -72,13 +72,13 @@ def findings(kills: Sequence[Kill], undisturbed: Undisturbed) -> list[str]:
     return lines
 
 
-def aftermath(fates: Fates, left: Sequence[str]) -> list[str]:
+def aftermath(fates: Fates, problems: Sequence[str]) -> list[str]:
     """Return the lines about the effects of all runs: taken back, or left as they are."""
     back = [f"{step} {count} times" for (step, status), count in sorted(fates.items()) if status == "undone"]
     stays = [f"{step} {count} times" for (step, status), count in sorted(fates.items()) if status in ("done", "kept")]
     lines = [f"Done and taken back: {', '.join(back)}."] if back else []
     lines += [f"Done, and left as it is: {', '.join(stays)}."] if stays else []
-    return lines + list(left)
+    return lines + list(problems)
 
 
 def culprits(kills: Sequence[Kill], unsteady: Sequence[Difference]) -> list[str]:

@@ -17,7 +17,7 @@ LATE = ("agents.moves.rewind", "agents.runner.engine", "httpcore", "psycopg_pool
 LONGEST = 40  # characters of a version
 
 
-def of(known: RegisteredAgent) -> RegisteredAgent:
+def drill_version_of(known: RegisteredAgent) -> RegisteredAgent:
     """Return the agent under the drill's version. Raises AgentError."""
     version = known.spec.version[: LONGEST - len(MARK)] + MARK
     body = {"version": version, "__module__": known.agent.__module__, "__doc__": known.agent.__doc__}
@@ -29,7 +29,7 @@ def of(known: RegisteredAgent) -> RegisteredAgent:
 def others(name: str) -> tuple[RegisteredAgent, ...]:
     """Return the other agents that this process knows, in their newest versions, for the runs that a step starts."""
     names = sorted({word for word, _ in registry.agents()} - {name})
-    return tuple(of(registry.named(name)) for name in names)
+    return tuple(drill_version_of(registry.agent_named(name)) for name in names)
 
 
 def warm(known: RegisteredAgent) -> None:

@@ -18,7 +18,7 @@ from agents.definition.registered import RegisteredAgent
 from agents.models import Wait
 from agents.moves import child_orders
 from agents.runner import engine
-from agents.runs.start import checked, start_run
+from agents.runs.start import start_run, validate_input
 from agents.session import child_runs
 from agents.text import one_line
 from agents.waits import suspend
@@ -64,7 +64,7 @@ class Walked:
 
 def begin(drilled: RegisteredAgent, input: dict[str, Any], *, team: int, label: str, key: str, config: Config) -> int:
     """Start a run of the drill's own and return its id. Raises AgentError."""
-    title = one_line(f"Drill: {drilled.agent.title(checked(drilled.agent.State, input))} ({label})", 200)
+    title = one_line(f"Drill: {drilled.agent.title(validate_input(drilled.agent.State, input))} ({label})", 200)
     run = start_run(
         drilled.spec.agent, input, by=DRILL, team=Group.objects.get(pk=team), title=title, key=key, config=config
     )
@@ -116,7 +116,7 @@ def _moved(family: Sequence[Run], answers: Answers, seen: Seen | None) -> Gate |
     runs = [run.pk for run in family]
     gate = Gate.objects.open().select_related("run__plan", "policy").filter(run__in=runs).order_by("pk").first()
     if gate is not None:
-        answers.give(gate, _told(seen, gate.step))
+        answers.give(gate, _last_result(seen, gate.step))
         return gate
     wait = next((found for run in family if (found := Wait.objects.current(run))), None)
     if wait is None:
@@ -152,7 +152,7 @@ def _turn(run: Run, answered: bool, aim: Aim | None) -> WorkerTurn:
     return WorkerTurn(run.seq, now.seq, answered, asks, now.next_step if waits else "", waits)
 
 
-def _told(seen: Seen | None, step: str) -> Any:
+def _last_result(seen: Seen | None, step: str) -> Any:
     """Return the effect's last result for the dead worker; None where it is unknown or no plain object."""
     outputs = (seen or {}).get(step)
     if not outputs or any(name.endswith(("+", "~", ">")) for name in outputs[-1]):

@@ -8,7 +8,7 @@ from typing import Any
 
 from agents.definition import outputs
 from agents.definition.registered import RegisteredAgent
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 Seen = dict[str, list[Any]]
 
@@ -28,7 +28,7 @@ class Witness:
         except Exception:  # noqa: BLE001 - the runner says what is wrong with it
             return
         with self.path.open("ab") as file:
-            file.write(canonical([step, outputs.packed(output)]) + b"\n")
+            file.write(encode_canonical([step, outputs.packed(output)]) + b"\n")
 
     def seen(self) -> Seen:
         """Return the recorded outputs by effect, in order."""

@@ -19,9 +19,9 @@ from approvals.audit import evidence
 from approvals.cards import binding
 from approvals.cards.binding import Approved
 from approvals.engine_rules import permissions
-from approvals.english import quoted
+from approvals.english import quote_titles
 from approvals.models import Grant, Outcome
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.runs.plans import StepSpec
 
 
@@ -43,11 +43,11 @@ def permit(session: RunSession, spec: StepSpec) -> EffectPermit:
         return EffectPermit(None)
     outcome = last_outcome(session, spec)
     if outcome is None:
-        raise NotGranted(f"No gate on this path has approved {quoted([spec.title])}.")
+        raise NotGranted(f"No gate on this path has approved {quote_titles([spec.title])}.")
     grant = _available(session, spec, outcome)
     if grant is None or outcome.to_run is None:
         raise NotGranted(
-            f"{_gate(session, outcome)} did not approve {quoted([spec.title])}, or its permission was used."
+            f"{_gate(session, outcome)} did not approve {quote_titles([spec.title])}, or its permission was used."
         )
     approved = _binds(session, spec, outcome, grant.end)
     preconditions.check(session, spec, approved)
@@ -76,18 +76,19 @@ def _binds(session: RunSession, spec: StepSpec, outcome: Outcome, end: str | Non
     if changed:
         fields = ", ".join(changed)
         raise NotGranted(
-            f"Somebody changed {fields} in the state after {_gate(session, outcome)} allowed {quoted([spec.title])}."
+            f"Somebody changed {fields} in the state after {_gate(session, outcome)} allowed "
+            f"{quote_titles([spec.title])}."
         )
     evidence.check_ended(outcome.gate, outcome, end)
     approved = outcome.approved()
     if binding.recompute(approved, **opening.world(session, spec)) != bytes(outcome.to_run or b""):
         raise NotGranted(
-            f"What {quoted([spec.title])} would do now is not what was approved at {_gate(session, outcome)}."
+            f"What {quote_titles([spec.title])} would do now is not what was approved at {_gate(session, outcome)}."
         )
     return approved
 
 
-@prepared
+@prepared_statement
 def _grants(outcome: Any, effect: Any) -> QuerySet[Grant]:
     given = Grant.objects.filter(outcome=outcome, effect=effect).select_related("effect_row").order_by("pk")
     return evidence.with_end(given.annotate(gate_run=F("outcome__gate__run")))  # that joins the gate
@@ -95,7 +96,7 @@ def _grants(outcome: Any, effect: Any) -> QuerySet[Grant]:
 
 def _gate(session: RunSession, outcome: Outcome) -> str:
     """Return the gate's title in quotes."""
-    return quoted([session.plan.title_of(outcome.gate.step)])
+    return quote_titles([session.plan.title_of(outcome.gate.step)])
 
 
 def recheck(session: RunSession, spec: StepSpec, row: Effect) -> None:

@@ -25,7 +25,7 @@ from approvals.engine_rules import effects, gates
 from checkpoints import crash_points
 from checkpoints.errors import Fenced, NotVerified
 from checkpoints.layout.rows import new_id
-from checkpoints.postgresql.insert_rows import insertion
+from checkpoints.postgresql.insert_rows import build_insertion
 from checkpoints.runs.plans import StepSpec
 
 from . import (
@@ -106,7 +106,7 @@ def intend(session: RunSession, spec: StepSpec, permit: authorize.EffectPermit, 
     columns = intent.columns(session, spec, generation)
     with transaction.atomic():
         row = Effect(pk=session.effect_number(), grant=permit.grant, action=permit.action, **columns)
-        row.intended(by=session.by, beside=insertion([row]))
+        row.intended(by=session.by, beside=build_insertion([row]))
     crash_points.point("after_intent", row.step)
     return row
 

@@ -19,7 +19,7 @@ from approvals.models import Outcome
 from checkpoints.actors import Actor
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
 from . import intent
@@ -57,7 +57,7 @@ def _taken(session: RunSession, spec: StepSpec, origin: Effect) -> bool:
     note = f"Reused from R-{origin.run_id}, done there under the key {origin.key[:8]}; nothing was sent."
     session.hold_token()
     columns = intent.columns(session, spec, 0)
-    result = canonical(outputs.packed(output))
+    result = encode_canonical(outputs.packed(output))
     row = Effect.taken_over(origin, by=session.by, action=origin.action, result=result, **columns)
     going = session.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind="reused")
     row.landed(session.snapshot.id)

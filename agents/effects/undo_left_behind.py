@@ -193,7 +193,9 @@ def answered(session: RunSession, spec: StepSpec, key: str, choice: str, value: 
     if undo is not None and choice in (RecoveryAnswer.UNDO_AGAIN, RecoveryAnswer.UNDONE, RecoveryAnswer.KEEP):
         _answered_undo(undo, row, choice, by=by)
     elif row.status == Status.UNKNOWN and choice == RecoveryAnswer.WAS_DONE:
-        row.done(translate_history.packed(session.snapshot, row, outputs.told(session.agent, spec, value)), by=by)
+        row.done(
+            translate_history.packed(session.snapshot, row, outputs.check_entered(session.agent, spec, value)), by=by
+        )
     elif row.status == Status.UNKNOWN and choice == RecoveryAnswer.WAS_NOT_DONE:
         row.failed(f"{by.name or by.id} says that it did not happen", by=by)
     elif row.status == Status.UNKNOWN and choice == RecoveryAnswer.LEFT_OPEN:

@@ -25,7 +25,7 @@ from approvals.gates.opening import open_gate
 from approvals.models import Gate
 from checkpoints import crash_points, store
 from checkpoints.errors import Fenced, NoSuchCheckpoint
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import claims
 
@@ -68,7 +68,7 @@ def at_head(session: RunSession) -> Gate | None:
     return next(iter(_gate_at(session.run.pk, session.snapshot.id)), None)
 
 
-@prepared
+@prepared_statement
 def _gate_at(run: Any, checkpoint: Any) -> QuerySet[Gate]:
     gates = Gate.objects.select_related("outcome__proposal").filter(run_id=run, checkpoint=checkpoint)
     return evidence.with_end(gates)

@@ -20,9 +20,9 @@ from approvals.engine_rules.gates import DECISION
 from approvals.models import Gate, Outcome
 from approvals.schema import redact
 from checkpoints.values import patch
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.ops import DROP
-from checkpoints.values.patch import touched
+from checkpoints.values.patch import touched_members
 
 SHORT = 200  # characters of a value in a sentence
 MOST = 50  # places of one action that are told one by one; all of them are in its arguments
@@ -33,9 +33,9 @@ def writes(session: RunSession, gate: Gate, outcome: Outcome) -> dict[str, Any]:
     state = patch.apply(outcome.state_patch, session.snapshot.state)
     spec = session.plan.step(gate.step)
     lines = list(by_action(session, spec.feedback, gate, outcome))
-    words = feedback.appended(session.agent, spec.feedback, lines)
-    edited = {name: state.get(name, DROP) for name in touched(outcome.state_patch)}
-    return edited | words | told(session, gate, outcome, state)
+    words = feedback.append_words(session.agent, spec.feedback, lines)
+    edited = {name: state.get(name, DROP) for name in touched_members(outcome.state_patch)}
+    return edited | words | describe_decision(session, gate, outcome, state)
 
 
 def by_action(session: RunSession, field: str, gate: Gate, outcome: Outcome) -> Iterator[Words]:
@@ -50,22 +50,24 @@ def by_action(session: RunSession, field: str, gate: Gate, outcome: Outcome) -> 
         if settled := action.masked_settled:
             yield common | Words(text=_refusal(settled), by=settled.by, pointer=action.pointer)
         elif edits and before is not None:
-            for row in redact.veil_marks(action.schema).rows(patch.changes(before.arguments, action.arguments)[:MOST]):
+            for row in redact.veil_marks(action.schema).rows(
+                patch.list_changes(before.arguments, action.arguments)[:MOST]
+            ):
                 yield common | Words(text=_edit(row), by=who, pointer=action.pointer + row["pointer"])
 
 
 def _refusal(settled: SettledAction) -> str:
     if settled.verdict != RESPOND:
         return settled.reason
-    return settled.response if isinstance(settled.response, str) else canonical(settled.response).decode()
+    return settled.response if isinstance(settled.response, str) else encode_canonical(settled.response).decode()
 
 
 def _edit(row: dict[str, Any]) -> str:
-    was, now = (one_line(canonical(row.get(side)).decode(), SHORT) for side in ("before", "after"))
+    was, now = (one_line(encode_canonical(row.get(side)).decode(), SHORT) for side in ("before", "after"))
     return {"added": f"Added {now}.", "removed": f"Removed {was}."}.get(row["kind"], f"Changed from {was} to {now}.")
 
 
-def told(session: RunSession, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> dict[str, Any]:
+def describe_decision(session: RunSession, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> dict[str, Any]:
     """Return what the agent is told of the decision, where its state has a place for it."""
     if DECISION not in session.agent.State.model_fields:
         return {}
@@ -74,7 +76,7 @@ def told(session: RunSession, gate: Gate, outcome: Outcome, after: dict[str, Any
         "kind": outcome.kind,
         "by": outcome.by_name or outcome.by,
         # The state has the true values in their fields; these are read where nothing says that they are secret.
-        "changes": fields.veil(session.agent.State).rows(patch.changes(session.snapshot.state, after)),
+        "changes": fields.veil(session.agent.State).rows(patch.list_changes(session.snapshot.state, after)),
         "answer": answering.masked(outcome.gate.asked, outcome.answered),
     }
     if outcome.kind == Outcome.Kind.MIXED:

@@ -30,13 +30,13 @@ from agents.text import one_line
 from approvals.cards import precondition
 from approvals.cards.binding import Approved, Row
 from approvals.cards.card import Card
-from approvals.english import quoted
+from approvals.english import quote_titles
 from approvals.errors import CardRefused
 from approvals.schema import redact
 from checkpoints.errors import Fenced
 from checkpoints.events import event_log
 from checkpoints.runs.plans import StepSpec
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
 LIMIT = 64 * 1024  # bytes of one observation: it is a fact to compare and to show, not a document
 TOLD = 16  # hex digits by which one secret is told from another; the key is the site's
@@ -74,14 +74,14 @@ def look(session: RunSession, name: str) -> Any:
     Raises ObservationFailed, StepFailed where trying again is useless, and Retry where the observation asks for it.
     """
     try:
-        data = canonical(_hidden(session, call_method(session, name, session.snapshot.state)))
+        data = encode_canonical(_hidden(session, call_method(session, name, session.snapshot.state)))
     except Fenced:
         raise
     except execute.RAISED as error:
         raise _failure(name, error) from error
     if len(data) > LIMIT:
         raise StepFailed(f"The observation {name} gave {len(data):,} bytes; at most {LIMIT:,} are compared and shown.")
-    return decode(data)
+    return decode_canonical(data)
 
 
 def _hidden(session: RunSession, value: Any) -> Any:
@@ -114,7 +114,7 @@ def check(session: RunSession, spec: StepSpec, approved: Approved) -> None:
     rows = precondition.drifts(fixed, now)
     if rows:
         _tell(session, spec, approved, [item.id for item in fixed if precondition.drifts([item], now)])
-        raise NotGranted(f"Conditions changed since {quoted([spec.title])} was approved: {said_of(rows)}.")
+        raise NotGranted(f"Conditions changed since {quote_titles([spec.title])} was approved: {said_of(rows)}.")
 
 
 def changed_since(session: RunSession, approved: Approved, effect: str, card: Card) -> list[Row]:
@@ -132,7 +132,7 @@ def said_of(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _short(row: Mapping[str, Any], side: str) -> str:
-    return one_line(canonical(row[side]).decode(), 80) if side in row else "not there"
+    return one_line(encode_canonical(row[side]).decode(), 80) if side in row else "not there"
 
 
 def _failure(name: str, error: BaseException) -> Exception:

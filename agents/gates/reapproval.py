@@ -16,7 +16,7 @@ from approvals.gates.opening import body_of
 from approvals.models import Gate, Outcome, Policy
 from approvals.tools import drawing
 from checkpoints.runs.plans import StepSpec
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 from . import outcome_writes
 
@@ -61,9 +61,9 @@ def _same(session: RunSession, spec: StepSpec, card: Card) -> Gate | None:
 def _body(session: RunSession, spec: StepSpec, card: Card) -> dict[str, Any]:
     whole = completed(card, step=spec, plan=session.plan, state=session.snapshot.state)
     policy = Policy.objects.named(spec.policy, team=session.run.team)
-    whole = drawing.drawn(whole, team=session.run.team, policy=policy, plan=session.plan)
+    whole = drawing.draw_card(whole, team=session.run.team, policy=policy, plan=session.plan)
     return body_of(whole, run=session.run, step=spec, checkpoint="")
 
 
 def _shown(body: dict[str, Any]) -> bytes:
-    return canonical({name: value for name, value in body.items() if name not in NOT_COMPARED})
+    return encode_canonical({name: value for name, value in body.items() if name not in NOT_COMPARED})

@@ -18,7 +18,7 @@ from approvals.models import Outcome
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values import json_pointer
 from checkpoints.values.checkpoint_kinds import GATE_PASSED, OUTPUT_LANDED
-from checkpoints.values.patch import same
+from checkpoints.values.patch import are_same
 
 
 def carried_over(session: RunSession, spec: StepSpec, card: Card, before: Outcome) -> Card:
@@ -44,7 +44,8 @@ def _as_it_was(session: RunSession, action: Action, was: Action) -> bool:
     if (action.effect, action.pointer) != (was.effect, was.pointer):
         return False
     return not action.pointer or (
-        json_pointer.has(state, action.pointer) and same(json_pointer.find(state, action.pointer), was.arguments)
+        json_pointer.has_value(state, action.pointer)
+        and are_same(json_pointer.find_value(state, action.pointer), was.arguments)
     )
 
 

@@ -16,8 +16,8 @@ from holdpoint.langgraph.questions import ANSWER, INBOX, INBOXES, GraphQuestion
 
 from approvals.cards.action import APPROVE, EDIT, LATER, REJECT
 from approvals.schema import validate
-from checkpoints.values.canonical_json import canonical
-from checkpoints.values.patch import same
+from checkpoints.values.canonical_json import encode_canonical
+from checkpoints.values.patch import are_same
 
 NO_REFUSAL = "the graph takes no rejection of it; stop the run, or send it back"
 
@@ -30,38 +30,38 @@ class Heard(NamedTuple):
 
     answers: dict[str, Any]
     questions: list[GraphQuestion]
-    told: list[dict[str, Any]]
+    notes: list[dict[str, Any]]
     answered: list[GraphQuestion]
 
 
 def hear(questions: Sequence[GraphQuestion], decision: Mapping[str, Any], words: str) -> Heard:
     """Return what a decision means. `words`: what was said with a rejection of everything."""
-    decided = [each if each.decided else _decided(each, decision, words) for each in questions]
+    decided = [question if question.decided else _decided(question, decision, words) for question in questions]
     answers: dict[str, Any] = {}
-    for interrupt in dict.fromkeys(each.interrupt or each.id for each in decided):
-        mine = [each for each in decided if (each.interrupt or each.id) == interrupt]
-        if all(each.decided for each in mine):
+    for interrupt in dict.fromkeys(question.interrupt or question.id for question in decided):
+        mine = [question for question in decided if (question.interrupt or question.id) == interrupt]
+        if all(question.decided for question in mine):
             answers[interrupt] = answer_to(mine)
-    answered = [each for each in decided if (each.interrupt or each.id) in answers]
-    waiting = [each for each in decided if (each.interrupt or each.id) not in answers]
-    return Heard(answers, waiting, [note for each in answered for note in _notes(each)], answered)
+    answered = [question for question in decided if (question.interrupt or question.id) in answers]
+    waiting = [question for question in decided if (question.interrupt or question.id) not in answers]
+    return Heard(answers, waiting, [note for question in answered for note in _notes(question)], answered)
 
 
 def _decided(question: GraphQuestion, decision: Mapping[str, Any], words: str) -> GraphQuestion:
-    kind, said = decision["kind"], dict(decision.get("verdicts", {}).get(question.id, {}))
+    kind, decided = decision["kind"], dict(decision.get("verdicts", {}).get(question.id, {}))
     if kind == "rejected" and not takes_refusal(question):
         return question.model_copy(update={"fault": NO_REFUSAL})
     if kind in ("rejected", EXPIRED):
-        said = {"verdict": REJECT if kind == "rejected" else EXPIRED, "reason": words, "by": decision.get("by", "")}
-    verdict = said.get("verdict", APPROVE)
+        decided = {"verdict": REJECT if kind == "rejected" else EXPIRED, "reason": words, "by": decision.get("by", "")}
+    verdict = decided.get("verdict", APPROVE)
     if verdict == LATER:
         return question
     if verdict in (APPROVE, EDIT):
-        verdict = APPROVE if same(question.arguments, question.asked) else EDIT
+        verdict = APPROVE if are_same(question.arguments, question.asked) else EDIT
         if verdict == EDIT and (faults := validate.faults_of(question.takes, question.arguments)):
-            told = "; ".join(f"{place or 'it'}: {fault}" for place, fault in faults)
-            return question.model_copy(update={"fault": told})
-    return question.model_copy(update={"decided": {**said, "verdict": verdict}, "fault": ""})
+            sentence = "; ".join(f"{place or 'it'}: {fault}" for place, fault in faults)
+            return question.model_copy(update={"fault": sentence})
+    return question.model_copy(update={"decided": {**decided, "verdict": verdict}, "fault": ""})
 
 
 def _notes(question: GraphQuestion) -> list[dict[str, Any]]:
@@ -71,7 +71,7 @@ def _notes(question: GraphQuestion) -> list[dict[str, Any]]:
     """
     verdict, name = (question.decided or {})["verdict"], question.name
     if verdict == EDIT and question.form != ANSWER:
-        was, now = canonical(question.asked).decode(), json.dumps(question.arguments, default=str)
+        was, now = encode_canonical(question.asked).decode(), json.dumps(question.arguments, default=str)
         text = (
             f"A reviewer changed your call of {name} before it ran. You asked for {was}; it ran with {now}. "
             "This was intended: do not repeat your original call."

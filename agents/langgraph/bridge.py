@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from holdpoint.langgraph.checkpointer import Checkpointer, config_of, number_writes, place_of
 from holdpoint.langgraph.state import to_field
-from holdpoint.langgraph.values import Allowed, decode, encode
+from holdpoint.langgraph.values import Allowed, decode_value, encode_value
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     ChannelVersions,
@@ -53,26 +53,31 @@ class Bridge(Checkpointer):
     def begin(self, root: Mapping[str, Any], under: Mapping[str, Any], calls: Mapping[str, Any]) -> None:
         """Load the root's checkpoint, its subgraphs', and the results of calls."""
         self.began = root["head"]["id"]
-        self.threads = {"": {self.began: dict(root)}, **{name: dict(each) for name, each in under.items()}}
+        self.threads = {
+            "": {self.began: dict(root)},
+            **{name: dict(checkpoints) for name, checkpoints in under.items()},
+        }
         self.calls = dict(calls)
         self.given = {
-            (name, id): list(each["writes"]) for name, all in self.threads.items() for id, each in all.items()
+            (name, id): list(checkpoint["writes"])
+            for name, all in self.threads.items()
+            for id, checkpoint in all.items()
         }
 
-    def take_up(self, kept: Mapping[str, Any] | None) -> None:
+    def take_up(self, progress: Mapping[str, Any] | None) -> None:
         """Add what an earlier attempt kept of the same superstep."""
-        if kept and kept.get("began") == self.began:
-            self.threads[""][self.began]["writes"] = list(kept["writes"])
-            self.threads |= {name: dict(each) for name, each in kept["under"].items()}
-            self.calls = dict(kept["calls"])
+        if progress and progress.get("began") == self.began:
+            self.threads[""][self.began]["writes"] = list(progress["writes"])
+            self.threads |= {name: dict(checkpoints) for name, checkpoints in progress["under"].items()}
+            self.calls = dict(progress["calls"])
 
-    def kept(self) -> dict[str, Any]:
+    def progress(self) -> dict[str, Any]:
         """Return what has finished, for `take_up`. A task that failed or asks runs again, as it stood before.
 
         It gets the answers again too: with those that it has used, one would be taken for its next question.
         """
         under = {
-            name: {id: {**each, "writes": self._finished(name, id)} for id, each in all.items()}
+            name: {id: {**checkpoint, "writes": self._finished(name, id)} for id, checkpoint in all.items()}
             for name, all in self.under().items()
         }
         writes = self._finished("", self.began)
@@ -80,14 +85,14 @@ class Bridge(Checkpointer):
 
     def _finished(self, where: str, id: str) -> list[list[Any]]:
         held = self.threads[where][id]["writes"]
-        failed = {each[0] for each in held if each[2] == ERROR}
-        done = {each[0] for each in held if each[1] >= 0} - failed
-        before = [each for each in self.given.get((where, id), ()) if each[0] not in done and each[2] != ERROR]
-        return before + [each for each in held if each[0] in done]
+        failed = {write[0] for write in held if write[2] == ERROR}
+        done = {write[0] for write in held if write[1] >= 0} - failed
+        before = [write for write in self.given.get((where, id), ()) if write[0] not in done and write[2] != ERROR]
+        return before + [write for write in held if write[0] in done]
 
     def under(self) -> dict[str, Any]:
         """Return the subgraphs' checkpoints by namespace."""
-        return {name: dict(each) for name, each in self.threads.items() if name}
+        return {name: dict(checkpoints) for name, checkpoints in self.threads.items() if name}
 
     def newest(self) -> dict[str, Any]:
         """Return the root graph's newest checkpoint. Raises KeyError before there is one."""
@@ -99,13 +104,13 @@ class Bridge(Checkpointer):
         for where in sorted(self.threads, key=len):
             for task, _, channel, value, _ in (self._newest(where) or {})["writes"]:
                 if channel == INTERRUPT:
-                    found |= {each.id: (where, task) for each in decode(value, allow=self.allow)}
+                    found |= {interrupt.id: (where, task) for interrupt in decode_value(value, allow=self.allow)}
         return found
 
     def remember(self, key: str, value: Any) -> None:
         """Keep the result of a call."""
         with self.lock:
-            self.calls[key] = encode(value, allow=self.allow)
+            self.calls[key] = encode_value(value, allow=self.allow)
             self._keep()
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -134,13 +139,17 @@ class Bridge(Checkpointer):
         until = get_checkpoint_id(before) if before else None
         with self.lock:
             found = [
-                self._tuple(where, each)
+                self._tuple(where, saved)
                 for where, all in self.threads.items()
                 if wanted is None or where == wanted
-                for id, each in sorted(all.items(), reverse=True)
+                for id, saved in sorted(all.items(), reverse=True)
                 if until is None or id < until
             ]
-        kept = [each for each in found if all(each.metadata.get(k) == v for k, v in (filter or {}).items())]
+        kept = [
+            checkpoint
+            for checkpoint in found
+            if all(checkpoint.metadata.get(k) == v for k, v in (filter or {}).items())
+        ]
         yield from kept[:limit]
 
     def put(
@@ -161,9 +170,9 @@ class Bridge(Checkpointer):
                 for name, value in checkpoint["channel_values"].items()
             }
             head = {name: checkpoint.get(name) for name in HEAD}
-            said = encode(dict(get_checkpoint_metadata(config, metadata)), allow=self.allow)
+            encoded = encode_value(dict(get_checkpoint_metadata(config, metadata)), allow=self.allow)
             saved = self.threads.setdefault(where, {}).setdefault(checkpoint["id"], _stub(checkpoint["id"]))
-            saved |= {"head": head, "metadata": said, "parent": parent, "values": values}
+            saved |= {"head": head, "metadata": encoded, "parent": parent, "values": values}
             if where:
                 self._keep()
         return config_of(self.thread, where, checkpoint["id"])
@@ -175,7 +184,7 @@ class Bridge(Checkpointer):
         where, id = config["configurable"].get("checkpoint_ns", ""), config["configurable"]["checkpoint_id"]
         with self.lock:
             held = self.threads.setdefault(where, {}).setdefault(id, _stub(id))["writes"]
-            known = {(each[0], each[1]): at for at, each in enumerate(held)}
+            known = {(write[0], write[1]): at for at, write in enumerate(held)}
             for index, channel, value in number_writes(writes, allow=self.allow):
                 row = [task_id, index, channel, value, task_path]
                 at = known.get((task_id, index))
@@ -191,7 +200,7 @@ class Bridge(Checkpointer):
         return found[max(found)] if found else None
 
     def _tuple(self, where: str, saved: Mapping[str, Any]) -> CheckpointTuple:
-        values = {name: decode(value, allow=self.allow) for name, value in saved["values"].items()}
+        values = {name: decode_value(value, allow=self.allow) for name, value in saved["values"].items()}
         head = {name: value for name, value in saved["head"].items() if name != "versions_seen"}
         seen = {node: dict(versions) for node, versions in saved["head"]["versions_seen"].items()}
         whole = {**head, "channel_versions": dict(head["channel_versions"]), "versions_seen": seen}
@@ -199,12 +208,12 @@ class Bridge(Checkpointer):
         rows = sorted(saved["writes"], key=lambda row: writes_sort_key(row[4], row[0], row[1]))
         writes = [(task, channel, value) for task, _, channel, value, _ in rows]
         parent = saved["parent"] if saved["parent"] in self.threads.get(where, {}) else None
-        metadata = decode(saved["metadata"], allow=self.allow)
+        metadata = decode_value(saved["metadata"], allow=self.allow)
         return self.make_tuple(self.thread, where, parent, checkpoint, metadata, writes)
 
     def _keep(self) -> None:
         if self.began and max(self.threads[""]) == self.began:  # else the superstep is over, and its step returns
-            self.keep(self.kept())
+            self.keep(self.progress())
 
 
 def callers_of(saved: Mapping[str, Any]) -> Mapping[str, str]:

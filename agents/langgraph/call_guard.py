@@ -23,7 +23,7 @@ from langchain_core.messages import AIMessage
 from agents.errors import StepFailed
 from approvals.cards.action import APPROVE, EDIT, REJECT, RESPOND
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 from . import calls
 from .questions import as_json
@@ -42,12 +42,17 @@ USED = (
 def decided(questions: Sequence[GraphQuestion], since: str) -> dict[str, Any]:
     """Return what was decided about the calls of these questions, by call."""
     found: dict[str, Any] = {}
-    for each in questions:
-        if each.call:
-            verdict = str((each.decided or {})["verdict"])
-            runs = {"digest": _digest(each.name, each.arguments), "arguments": _brief(each.arguments)}
+    for question in questions:
+        if question.call:
+            verdict = str((question.decided or {})["verdict"])
+            runs = {"digest": _digest(question.name, question.arguments), "arguments": _brief(question.arguments)}
             kept = runs if verdict in (APPROVE, EDIT) else {}
-            found[_key(each.graph, each.call)] = {"verdict": verdict, "name": each.name, SINCE: since, **kept}
+            found[_key(question.graph, question.call)] = {
+                "verdict": verdict,
+                "name": question.name,
+                SINCE: since,
+                **kept,
+            }
     return found
 
 
@@ -76,15 +81,22 @@ class CallGuard(BaseCallbackHandler):
 
         None where the task did not run in this superstep.
         """
-        place = next((each for each in self._turns if _graph_of(each) == graph and each.endswith(f":{task}")), None)
+        place = next(
+            (
+                namespace
+                for namespace in self._turns
+                if _graph_of(namespace) == graph and namespace.endswith(f":{task}")
+            ),
+            None,
+        )
         if place is None:
             return None
-        left = [each for each in self._turns[place] if (place, str(each["id"])) not in self._started]
+        left = [call for call in self._turns[place] if (place, str(call["id"])) not in self._started]
         ids = []
         for name, arguments, id in calls_in(value):
-            same = next((each for each in left if not id and _is(each, name, arguments)), None)
+            same = next((call for call in left if not id and _is(call, name, arguments)), None)
             ids.append(id or str(same["id"] if same else ""))
-            left = [each for each in left if each is not same]
+            left = [call for call in left if call is not same]
         return ids
 
     def on_chain_start(
@@ -94,9 +106,9 @@ class CallGuard(BaseCallbackHandler):
         place = str((metadata or {}).get(NAMESPACE, ""))
         if place and place not in self._turns:
             messages = inputs.get("messages") if isinstance(inputs, Mapping) else getattr(inputs, "messages", None)
-            turns = (each for each in reversed(messages or []) if isinstance(each, AIMessage))
+            turns = (message for message in reversed(messages or []) if isinstance(message, AIMessage))
             last = next(turns, None) if isinstance(messages, list) else None
-            self._turns[place] = [dict(each) for each in last.tool_calls] if last else []
+            self._turns[place] = [dict(call) for call in last.tool_calls] if last else []
 
     def on_chat_model_start(
         self, serialized: Any, messages: Any, *, run_id: UUID, metadata: Mapping[str, Any] | None = None, **rest: Any
@@ -107,8 +119,10 @@ class CallGuard(BaseCallbackHandler):
     def on_llm_end(self, response: Any, *, run_id: UUID, **rest: Any) -> None:
         """Forget what was decided about a call whose id a model gives to another: some count from 0 in each turn."""
         graph = self._models.pop(run_id, None)
-        made = [each for several in response.generations for each in several] if graph is not None else []
-        for call in (call for each in made for call in getattr(getattr(each, "message", None), "tool_calls", [])):
+        made = [generation for several in response.generations for generation in several] if graph is not None else []
+        for call in (
+            call for generation in made for call in getattr(getattr(generation, "message", None), "tool_calls", [])
+        ):
             self.decided.pop(_key(graph or "", str(call["id"])), None)
 
     def on_tool_start(
@@ -142,18 +156,21 @@ class CallGuard(BaseCallbackHandler):
         """Do as `on_tool_end`."""
         self.on_tool_end(None, run_id=run_id)
 
-    def _differs(self, found: Mapping[str, Any], name: str, arguments: Any) -> str:
-        if found["verdict"] not in (APPROVE, EDIT):
-            return f"{REFUSED.get(found['verdict'], NOBODY)}, and was about to run all the same"
-        if found[SINCE] != self.since:
+    def _differs(self, decision: Mapping[str, Any], name: str, arguments: Any) -> str:
+        if decision["verdict"] not in (APPROVE, EDIT):
+            return f"{REFUSED.get(decision['verdict'], NOBODY)}, and was about to run all the same"
+        if decision[SINCE] != self.since:
             return USED
-        if found["digest"] == _digest(name, arguments):
+        if decision["digest"] == _digest(name, arguments):
             return ""
-        said = [] if name == found["name"] else [f"the tool was to be {name}"]
-        was, now = found["arguments"], _brief(arguments)
-        changed = [each for each in sorted({*was, *now}) if was.get(each) != now.get(each)]
-        said += [f"{each} was {was.get(each, 'absent')} and was to be {now.get(each, 'absent')}" for each in changed]
-        return f"was changed after it was approved: {', '.join(said)}"
+        differences = [] if name == decision["name"] else [f"the tool was to be {name}"]
+        was, now = decision["arguments"], _brief(arguments)
+        changed = [argument for argument in sorted({*was, *now}) if was.get(argument) != now.get(argument)]
+        differences += [
+            f"{argument} was {was.get(argument, 'absent')} and was to be {now.get(argument, 'absent')}"
+            for argument in changed
+        ]
+        return f"was changed after it was approved: {', '.join(differences)}"
 
 
 def _digest(name: str, arguments: Any) -> str:
@@ -163,12 +180,14 @@ def _digest(name: str, arguments: Any) -> str:
 def _brief(arguments: Any) -> dict[str, str]:
     """Return each argument in JSON, cut, for words. A digest tells whether they are equal."""
     members: Iterable[tuple[str, Any]] = arguments.items() if isinstance(arguments, dict) else [("it", arguments)]
-    made = {str(name): json.dumps(as_json(each), ensure_ascii=False) for name, each in members}
+    made = {str(name): json.dumps(as_json(value), ensure_ascii=False) for name, value in members}
     return {name: text if len(text) <= SHOWN else f"{text[:SHOWN]}…" for name, text in made.items()}
 
 
 def _is(call: Mapping[str, Any], name: str, arguments: Any) -> bool:
-    return bool(call["name"] == name) and canonical(as_json(call["args"])) == canonical(as_json(arguments))
+    return bool(call["name"] == name) and encode_canonical(as_json(call["args"])) == encode_canonical(
+        as_json(arguments)
+    )
 
 
 def _graph_of(place: str) -> str:

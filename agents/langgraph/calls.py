@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from holdpoint.langgraph.values import decode, encode
+from holdpoint.langgraph.values import decode_value, encode_value
 from langgraph.config import get_config
 
 from agents.errors import AgentError
@@ -48,10 +48,10 @@ def once(name: str, fn: Callable[..., Result], *args: Any) -> Result:
     if here is None:
         return fn(*args)
     bridge, _ = here
-    told = digests.of_value([encode(each, allow=bridge.allow) for each in args]).hex()
-    key = f"{_task()} {name} {told}"
+    digest = digests.of_value([encode_value(argument, allow=bridge.allow) for argument in args]).hex()
+    key = f"{_task()} {name} {digest}"
     if key in bridge.calls:
-        kept: Result = decode(bridge.calls[key], allow=bridge.allow)
+        kept: Result = decode_value(bridge.calls[key], allow=bridge.allow)
         return kept
     result = fn(*args)
     bridge.remember(key, result)

@@ -78,9 +78,9 @@ class Channels:
         return {name: values[field] for name, field in self.fields.items() if values.get(field) is not None}
 
 
-def of(graph: Pregel[Any, Any, Any, Any]) -> Channels:
+def read_channels(graph: Pregel[Any, Any, Any, Any]) -> Channels:
     """Return the graph's channels that are fields of the state."""
-    specs = {name: each for name, each in graph.channels.items() if isinstance(each, BaseChannel)}
+    specs = {name: spec for name, spec in graph.channels.items() if isinstance(spec, BaseChannel)}
     whole = [name for name in (END, ROOT) if name in specs]
     known = getattr(getattr(graph, "builder", None), "channels", specs)
     named = [name for name in specs if NAME.fullmatch(name) and name in known]

@@ -68,7 +68,7 @@ class CompiledGraph:
         return config.model_dump() if self.graph.context_schema is not None else None
 
 
-def compiled(given: Any, *, where: str, allow: Sequence[Any], is_async: bool | None) -> CompiledGraph:
+def compile_graph(given: Any, *, where: str, allow: Sequence[Any], is_async: bool | None) -> CompiledGraph:
     """Compile what an author gives as `graph`. Raises AgentError."""
     graph = given
     if isinstance(graph, (staticmethod, classmethod)):
@@ -76,45 +76,45 @@ def compiled(given: Any, *, where: str, allow: Sequence[Any], is_async: bool | N
     if not isinstance(graph, Pregel) and hasattr(graph, "compile"):
         graph = graph.compile()
     if not isinstance(graph, Pregel) and callable(graph):
-        return compiled(graph(), where=where, allow=allow, is_async=is_async)
+        return compile_graph(graph(), where=where, allow=allow, is_async=is_async)
     if not isinstance(graph, Pregel):
         raise AgentError(
             f"{where} has graph={type(given).__name__}; give it a compiled graph, a StateGraph, an @entrypoint, "
             "or a function that returns one."
         )
-    classes = tuple(each if isinstance(each, tuple) else (each.__module__, each.__qualname__) for each in allow)
+    classes = tuple(entry if isinstance(entry, tuple) else (entry.__module__, entry.__qualname__) for entry in allow)
     awaited = is_async_only(graph) if is_async is None else is_async
-    return CompiledGraph(graph, channels.of(graph), classes, awaited)
+    return CompiledGraph(graph, channels.read_channels(graph), classes, awaited)
 
 
 def functions_of(graph: Pregel[Any, Any, Any, Any]) -> list[Callable[..., Any]]:
     """List the author's functions whose source can be read, each once and in the graph's order."""
-    found = dict.fromkeys(each for each in _functions(graph, set()) if _is_authors(each))
-    return [each for each in found if _readable(each)]
+    found = dict.fromkeys(function for function in _functions(graph, set()) if _is_authors(function))
+    return [function for function in found if _readable(function)]
 
 
 def tools_of(graph: Pregel[Any, Any, Any, Any]) -> dict[str, BaseTool]:
     """Return the tools that the graph's nodes call, by name."""
     seen: set[int] = set()
-    found = [each for each in _walk(graph, seen) if isinstance(each, BaseTool)]
+    found = [part for part in _walk(graph, seen) if isinstance(part, BaseTool)]
     return {tool.name: tool for tool in reversed(found)}
 
 
 def is_async_only(graph: Pregel[Any, Any, Any, Any]) -> bool:
     """Tell whether a node or tool of the graph can be awaited only."""
-    for each in _walk(graph, set()):
-        if isinstance(each, BaseTool):
-            alone = getattr(each, "coroutine", None) is not None and getattr(each, "func", None) is None
+    for part in _walk(graph, set()):
+        if isinstance(part, BaseTool):
+            alone = getattr(part, "coroutine", None) is not None and getattr(part, "func", None) is None
         else:
-            alone = getattr(each, "afunc", None) is not None and getattr(each, "func", each) is None
+            alone = getattr(part, "afunc", None) is not None and getattr(part, "func", part) is None
         if alone:
             return True
     return False
 
 
 def _functions(graph: Any, seen: set[int]) -> Iterator[FunctionType]:
-    for each in _walk(graph, seen):
-        function = getattr(each, "__func__", each)
+    for part in _walk(graph, seen):
+        function = getattr(part, "__func__", part)
         if isinstance(function, FunctionType):
             yield function
 
@@ -137,9 +137,9 @@ def _walk(thing: Any, seen: set[int]) -> Iterator[Any]:
     elif hasattr(thing, "__dict__") or hasattr(type(thing), "__slots__"):
         held = [getattr(thing, name, None) for name in HELD]
         held += list(getattr(thing, "subgraphs", None) or [])
-    for each in held:
-        if each is not None:
-            yield from _walk(each, seen)
+    for part in held:
+        if part is not None:
+            yield from _walk(part, seen)
 
 
 def _is_authors(function: FunctionType) -> bool:

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 from holdpoint.langgraph.answers import EXPIRED, takes_silence
 from holdpoint.langgraph.questions import GraphQuestion, Pending
-from holdpoint.langgraph.questions import of as asked_by
-from holdpoint.langgraph.values import decode
+from holdpoint.langgraph.questions import questions_in as asked_by
+from holdpoint.langgraph.values import decode_value
 from pydantic import BaseModel
 
 from agents.definition.agent import Agent, Done, Jump
@@ -23,7 +23,7 @@ from approvals.cards.card import RISKS, Card
 
 from . import answers, call_guard, cards, channels, position, questions, seals, superstep, validity
 from .channels import Feedback
-from .compiled import CompiledGraph, compiled
+from .compiled import CompiledGraph, compile_graph
 
 WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # between the words of a class's name
 
@@ -62,7 +62,7 @@ class GraphAgent(Agent):
         if given is None:
             return
         cls.name = cls.__dict__.get("name") or WORDS.sub("-", cls.__name__).lower().strip("_")
-        cls.compiled = compiled(given, where=f"The agent {cls.__name__}", allow=cls.allow, is_async=cls.is_async)
+        cls.compiled = compile_graph(given, where=f"The agent {cls.__name__}", allow=cls.allow, is_async=cls.is_async)
         if "State" not in cls.__dict__:
             cls.State = channels.state_of(cls.compiled.channels, cls.__name__)
         _declare(cls)
@@ -80,8 +80,8 @@ class GraphAgent(Agent):
     @classmethod
     def draw(cls, asked: Sequence[GraphQuestion]) -> Card:
         """Return the card for questions; override it to add to `super().draw(asked)`."""
-        risks = [cls.risks.get(each.name, cls.risk) for each in asked if not each.decided]
-        return cards.drawn(asked, risk=max(risks, key=RISKS.index, default=cls.risk))
+        risks = [cls.risks.get(question.name, cls.risk) for question in asked if not question.decided]
+        return cards.draw_card(asked, risk=max(risks, key=RISKS.index, default=cls.risk))
 
 
 def _declare(cls: type[GraphAgent]) -> None:
@@ -126,7 +126,9 @@ def _decoding(method: Callable[..., Any]) -> Callable[..., Any]:
     def answer(self: GraphAgent, **values: Any) -> Any:
         graph = type(self).compiled
         named = {name: values[name] for name in graph.channels.fields.values() if name in values}
-        return method(self, **{**values, **{name: decode(each, allow=graph.allow) for name, each in named.items()}})
+        return method(
+            self, **{**values, **{name: decode_value(value, allow=graph.allow) for name, value in named.items()}}
+        )
 
     return answer
 
@@ -198,7 +200,9 @@ def prepare(self: GraphAgent, **values: Any) -> Any:
 
 def _asked(agent: GraphAgent, at: Mapping[str, Any]) -> list[GraphQuestion]:
     """Return what the graph waits for."""
-    asked = [each for one in at["asks"] for each in asked_by(Pending(**one), type(agent).compiled.schemas)]
+    asked = [
+        question for pending in at["asks"] for question in asked_by(Pending(**pending), type(agent).compiled.schemas)
+    ]
     if at["stops"]:
         asked.append(questions.stop(at["root"]["head"]["id"], at["stops"]["where"], at["stops"]["nodes"]))
     return asked
@@ -220,26 +224,26 @@ def hear(self: GraphAgent, **values: Any) -> Any:
         return Jump("prepare", {"langgraph": asks, "answers": {}, "decision": None})
     since = validity.newest_move(self)
     asked = validity.valid(values["questions"], since)
-    said: list[Feedback] = values["feedback"][values["heard"] :]
-    words = next((each.text for each in reversed(said) if not each.action), "")
+    remarks: list[Feedback] = values["feedback"][values["heard"] :]
+    words = next((remark.text for remark in reversed(remarks) if not remark.action), "")
     decision = values["decision"] or {"kind": "approved"}
-    silent = [each.title for each in asked if not (each.decided or takes_silence(each))]
+    silent = [question.title for question in asked if not (question.decided or takes_silence(question))]
     if decision["kind"] == EXPIRED and silent:
         raise StepFailed(f"Nobody decided in time, and the graph cannot be told so: {', '.join(silent)}.")
     found = answers.hear(asked, decision, words)
     at = seals.sealed(_answered(values["langgraph"], found, since), found.answers)
-    waiting = seals.kept(found.questions, since)
+    waiting = seals.seal_verdicts(found.questions, since)
     heard = {"langgraph": at, "questions": waiting, "decision": None, "heard": len(values["feedback"])}
     if not found.answers:
         return Jump("prepare", {**heard, "answers": {}})
     return Jump("go", {**heard, "answers": found.answers})
 
 
-def _answered(at: Mapping[str, Any], found: answers.Heard, since: str) -> dict[str, Any]:
+def _answered(at: Mapping[str, Any], heard: answers.Heard, since: str) -> dict[str, Any]:
     """Return the position with what was decided about its calls, and what the model is to be told of it."""
-    told = [{**each, "mark": at["mark"]} for each in found.told]
-    decided = {**at.get("decided", {}), **call_guard.decided(found.answered, since)}
-    return {**at, "told": [*at["told"], *told], "decided": decided, validity.SINCE: since}
+    notes = [{**note, "mark": at["mark"]} for note in heard.notes]
+    decided = {**at.get("decided", {}), **call_guard.decided(heard.answered, since)}
+    return {**at, "told": [*at["told"], *notes], "decided": decided, validity.SINCE: since}
 
 
 _STEPS: dict[str, Callable[..., Any]] = {"go": go, "prepare": prepare, "ask": ask, "hear": hear}

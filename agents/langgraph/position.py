@@ -24,13 +24,13 @@ from typing import Any, cast
 
 from holdpoint.langgraph.checkpointer import config_of
 from holdpoint.langgraph.state import raise_versions
-from holdpoint.langgraph.values import TYPE, encode
+from holdpoint.langgraph.values import TYPE, encode_value
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base.id import uuid6
 
 from checkpoints.values import digests
 from checkpoints.values.ops import Append
-from checkpoints.values.patch import same
+from checkpoints.values.patch import are_same
 
 from .bridge import Bridge, callers_of
 from .channels import Channels
@@ -96,10 +96,10 @@ def saved(bridge: Bridge, channels: Channels, before: Mapping[str, Any]) -> tupl
         value = _opened(values[name]) if there else None
         if there:
             known[name] = _digest(value)
-        if not same(before.get(field), value):
+        if not are_same(before.get(field), value):
             writes[field] = _write(before.get(field), value)
     own = {name: value for name, value in root["values"].items() if name not in channels.fields}
-    under = {name: each for name, each in bridge.under().items() if not over or ":" not in name}
+    under = {name: checkpoints for name, checkpoints in bridge.under().items() if not over or ":" not in name}
     position = {
         "root": {"head": root["head"], "metadata": root["metadata"], "values": own, "writes": root["writes"]},
         "under": under,
@@ -120,7 +120,7 @@ def _added(bridge: Bridge, channels: Channels, root: Mapping[str, Any]) -> dict[
     for name, history in bridge.get_delta_channel_history(config=config, channels=names).items():
         made = cast("DeltaChannel[Any]", channels.specs[name]).from_checkpoint(history.get("seed"))
         made.replay_writes(history["writes"])
-        found[name] = encode(made.get(), allow=bridge.allow)
+        found[name] = encode_value(made.get(), allow=bridge.allow)
     return found
 
 
@@ -131,7 +131,7 @@ def _opened(value: Any) -> Any:
 def _write(before: Any, after: Any) -> Any:
     """Return the write that makes `after` of a field: a list that only grew is appended to."""
     grew = isinstance(before, list) and isinstance(after, list) and len(after) > len(before) > 0
-    return Append(after[len(before) :]) if grew and same(before, after[: len(before)]) else after
+    return Append(after[len(before) :]) if grew and are_same(before, after[: len(before)]) else after
 
 
 def _digest(value: Any) -> str:

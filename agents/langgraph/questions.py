@@ -25,13 +25,13 @@ def carried(now: Sequence[GraphQuestion], before: Sequence[GraphQuestion], *, fa
 
     `fault`: why the graph did not take the last answers.
     """
-    known = {each.id: each for each in before}
-    now = [each.model_copy(update={"fault": fault}) for each in now]
+    known = {question.id: question for question in before}
+    now = [question.model_copy(update={"fault": fault}) for question in now]
     return [
-        each.model_copy(update={"decided": was.decided, "fault": was.fault or fault, "arguments": was.arguments})
-        if (was := known.get(each.id)) is not None and was.asked == each.asked and was.form == each.form
-        else each
-        for each in now
+        question.model_copy(update={"decided": was.decided, "fault": was.fault or fault, "arguments": was.arguments})
+        if (was := known.get(question.id)) is not None and was.asked == question.asked and was.form == question.form
+        else question
+        for question in now
     ]
 
 
@@ -40,8 +40,8 @@ def as_json(value: Any) -> Any:
     if isinstance(value, (str, int, float, bool)) or value is None:
         return value
     if isinstance(value, Mapping):
-        return {str(name): as_json(each) for name, each in value.items()}
+        return {str(name): as_json(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [as_json(each) for each in value]
+        return [as_json(item) for item in value]
     dump = getattr(value, "model_dump", None)
     return as_json(dump(mode="json")) if dump is not None else str(value)

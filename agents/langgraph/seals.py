@@ -15,7 +15,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from holdpoint.langgraph.questions import GraphQuestion
 
 from agents.errors import StepFailed
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 from .validity import SINCE
 
@@ -40,12 +40,15 @@ def check(position: Mapping[str, Any], answers: Mapping[str, Any]) -> None:
         raise StepFailed(BROKEN.format("`langgraph` or `answers`"))
 
 
-def kept(questions: Sequence[GraphQuestion], since: str) -> list[GraphQuestion]:
+def seal_verdicts(questions: Sequence[GraphQuestion], since: str) -> list[GraphQuestion]:
     """Return the questions with a seal on each verdict, and since when it holds."""
-    return [_kept(each, {**each.decided, SINCE: since}) if each.decided else each for each in questions]
+    return [
+        _seal_verdict(question, {**question.decided, SINCE: since}) if question.decided else question
+        for question in questions
+    ]
 
 
-def _kept(question: GraphQuestion, decided: dict[str, Any]) -> GraphQuestion:
+def _seal_verdict(question: GraphQuestion, decided: dict[str, Any]) -> GraphQuestion:
     bare = question.model_copy(update={"decided": decided})
     seal = _seal(_verdict(bare), settings.SECRET_KEY)
     return bare.model_copy(update={"decided": {**decided, SEAL: seal}})
@@ -53,21 +56,21 @@ def _kept(question: GraphQuestion, decided: dict[str, Any]) -> GraphQuestion:
 
 def check_questions(questions: Sequence[GraphQuestion], asked: Sequence[GraphQuestion]) -> None:
     """Raise StepFailed if they are not what the graph asks, in its order, with the verdicts that were given."""
-    now, was = ([each.model_dump(include=ASKED) for each in several] for several in (questions, asked))
-    given = [(each.decided.get(SEAL), _verdict(each)) for each in questions if each.decided]
-    if canonical(now) != canonical(was) or not all(_holds(seal, verdict) for seal, verdict in given):
+    now, was = ([question.model_dump(include=ASKED) for question in several] for several in (questions, asked))
+    given = [(question.decided.get(SEAL), _verdict(question)) for question in questions if question.decided]
+    if encode_canonical(now) != encode_canonical(was) or not all(_holds(seal, verdict) for seal, verdict in given):
         raise StepFailed(BROKEN.format("`questions`"))
 
 
 def _verdict(question: GraphQuestion) -> Any:
-    said = {name: value for name, value in (question.decided or {}).items() if name != SEAL}
-    return [question.id, question.arguments, said]
+    decided = {name: value for name, value in (question.decided or {}).items() if name != SEAL}
+    return [question.id, question.arguments, decided]
 
 
 def _holds(seal: Any, value: Any) -> bool:
     known = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    return isinstance(seal, str) and any(constant_time_compare(seal, _seal(value, each)) for each in known)
+    return isinstance(seal, str) and any(constant_time_compare(seal, _seal(value, secret)) for secret in known)
 
 
 def _seal(value: Any, secret: str) -> str:
-    return salted_hmac("holdpoint.langgraph", canonical(value), secret=secret, algorithm="sha256").hexdigest()
+    return salted_hmac("holdpoint.langgraph", encode_canonical(value), secret=secret, algorithm="sha256").hexdigest()

@@ -17,7 +17,7 @@ from uuid import uuid4
 from django.db import connection, connections
 from holdpoint.langgraph.answers import refusal_of
 from holdpoint.langgraph.errors import Unreadable, Unsaveable
-from holdpoint.langgraph.values import decode
+from holdpoint.langgraph.values import decode_value
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 from pydantic import ValidationError
@@ -59,8 +59,8 @@ def _take(agent: Agent, graph: CompiledGraph, values: dict[str, Any], since: str
     before = dict(values)
     guard = CallGuard((at or {}).get("decided", {}), since)
     if at is None:
-        given: Any = decode(graph.channels.input_of(values), allow=graph.allow)
-        told = list[Any]()
+        given: Any = decode_value(graph.channels.input_of(values), allow=graph.allow)
+        due = list[Any]()
     else:
         if names := position.edited(graph.channels, values, at):
             at = position.moved(at, names, values=values, channels=graph.channels)
@@ -68,7 +68,7 @@ def _take(agent: Agent, graph: CompiledGraph, values: dict[str, Any], since: str
             if answers:
                 notes.append("It asks again, since the answers were about the value before.")
             answers = {}
-        at, told = telling.told(graph, at, values, _words(values), answering=bool(answers))
+        at, due = telling.add_due_messages(graph, at, values, _words(values), answering=bool(answers))
         position.load(bridge, graph.channels, values, at)
         bridge.take_up(agent.checkpointed())
         given = Command(resume=answers) if answers and not at["stops"] else None
@@ -78,13 +78,13 @@ def _take(agent: Agent, graph: CompiledGraph, values: dict[str, Any], since: str
         return Superstep(refused=refusal_of(error))
     if guard.refused:  # the node made something else of the error
         raise StepFailed(guard.refused[0])
-    return _came_of(graph, bridge, before, nodes, told, notes, guard)
+    return _came_of(graph, bridge, before, nodes, due, notes, guard)
 
 
 def _words(values: Mapping[str, Any]) -> list[str]:
     """Return what people said since the graph last got their words, where they sent the run back to here."""
-    said = [each for each in values["feedback"][values["heard"] :] if not each.action]
-    return [each.text for each in said if each.text.strip()]
+    remarks = [remark for remark in values["feedback"][values["heard"] :] if not remark.action]
+    return [remark.text for remark in remarks if remark.text.strip()]
 
 
 def _run(agent: Agent, graph: CompiledGraph, bridge: Bridge, given: Any, guard: CallGuard) -> list[str]:
@@ -116,36 +116,39 @@ async def _stream(
 
 
 def _came_of(
-    graph: CompiledGraph, bridge: Bridge, before: Mapping[str, Any], nodes: Sequence[str], told: Sequence[Any],
+    graph: CompiledGraph, bridge: Bridge, before: Mapping[str, Any], nodes: Sequence[str], due: Sequence[Any],
     notes: Sequence[str], guard: CallGuard,
 ) -> Superstep:  # fmt: skip
     writes, at = position.saved(bridge, graph.channels, before)
     runnable = graph.graph.copy(update={"checkpointer": bridge})
     state = runnable.get_state({"configurable": {"thread_id": bridge.thread}})
-    node_of = {each.id: task.name for task in state.tasks for each in task.interrupts}
-    known = {each["id"]: each for each in (before["langgraph"] or {}).get("asks", [])}
+    node_of = {interrupt.id: task.name for task in state.tasks for interrupt in task.interrupts}
+    known = {pending["id"]: pending for pending in (before["langgraph"] or {}).get("asks", [])}
     asking = bridge.asking()
     asks = []
-    for each in state.interrupts:
-        value, node = questions.as_json(each.value), node_of.get(each.id, "")
-        where, task = asking.get(each.id, ("", ""))
+    for interrupt in state.interrupts:
+        value, node = questions.as_json(interrupt.value), node_of.get(interrupt.id, "")
+        where, task = asking.get(interrupt.id, ("", ""))
         calls = guard.asked(where, task, value)
         if calls is None:  # its task did not run in this superstep
-            calls = known.get(each.id, {}).get("calls", [])
-        ask = {"id": each.id, "value": value, "schema": each.response_schema, "node": node}
+            calls = known.get(interrupt.id, {}).get("calls", [])
+        ask = {"id": interrupt.id, "value": value, "schema": interrupt.response_schema, "node": node}
         asks.append({**ask, "graph": where, "calls": calls})
     over = at["root"]["head"]["id"] != bridge.began
     stops = graph.stops(after=nodes, before=state.next) if over and state.next else None
     # A superstep that is run again has another mark, so that what follows is asked and run again too: the same calls
     # under an approval that was given once would be made twice.
-    at |= {"asks": asks, "stops": stops, "told": list(told), "mark": uuid4().hex}
+    at |= {"asks": asks, "stops": stops, "told": list(due), "mark": uuid4().hex}
     at |= {"decided": guard.decided, "ran": [*guard.ran]}
     return Superstep(
-        {**writes, "langgraph": at}, bool(asks or stops), not state.next, notes=[*notes, *_said(nodes, guard.ran)]
+        {**writes, "langgraph": at},
+        bool(asks or stops),
+        not state.next,
+        notes=[*notes, *_describe_run(nodes, guard.ran)],
     )
 
 
-def _said(nodes: Iterable[str], tools: Iterable[str]) -> list[str]:
+def _describe_run(nodes: Iterable[str], tools: Iterable[str]) -> list[str]:
     ran, called = ", ".join(dict.fromkeys(nodes)), ", ".join(tools)
     return [*([f"Ran {ran}."] if ran else []), *([f"Called {called}."] if called else [])]
 
@@ -162,12 +165,12 @@ class Keeper:
         self.thread = threading.get_ident()
         self.alone = connection.in_atomic_block
 
-    def __call__(self, kept: Mapping[str, Any]) -> None:
+    def __call__(self, progress: Mapping[str, Any]) -> None:
         """Keep it. Raises RunLost."""
         if threading.get_ident() == self.thread:
-            self.keep(kept)
+            self.keep(progress)
         elif not self.alone:
             try:
-                self.keep(kept)
+                self.keep(progress)
             finally:
                 connections.close_all()

@@ -48,14 +48,14 @@ def sent_here(agent: Agent, step: str) -> bool:
 def valid(questions: Sequence[GraphQuestion], since: str) -> list[GraphQuestion]:
     """Return the questions without the verdicts that were given before the newest move."""
     return [
-        each
-        if each.decided is None or each.decided.get(SINCE, "") == since
-        else each.model_copy(update={"decided": None})
-        for each in questions
+        question
+        if question.decided is None or question.decided.get(SINCE, "") == since
+        else question.model_copy(update={"decided": None})
+        for question in questions
     ]
 
 
 def renewed(position: dict[str, Any]) -> dict[str, Any]:
     """Return the position with another mark, so that its questions are asked anew, and without what they led to."""
-    told = [each for each in position["told"] if each.get("mark") != position["mark"]]
-    return {**position, "told": told, "mark": uuid4().hex}
+    notes = [note for note in position["told"] if note.get("mark") != position["mark"]]
+    return {**position, "told": notes, "mark": uuid4().hex}

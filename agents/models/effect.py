@@ -13,15 +13,15 @@ from agents.text import one_line
 from approvals.engine_rules import effects as rules
 from checkpoints.actors import Actor
 from checkpoints.audit import covered_rows
-from checkpoints.audit.covered_rows import check_row, digest
+from checkpoints.audit.covered_rows import check_row, digest_of_row
 from checkpoints.errors import Fenced
 from checkpoints.events import event_log
 from checkpoints.events.event_log import Entry
 from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Hold
-from checkpoints.postgresql.prepared_rows import OneOf, prepared
+from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
 from checkpoints.postgresql.sql import Statement, run_sql
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
 # The columns whose digest each event records: all about the outside world. Landings are checkpoints, which have digests
 # of their own.
@@ -103,7 +103,7 @@ class Effect(models.Model):
     @property
     def returned(self) -> Any:
         """Return what the step returned."""
-        return decode(bytes(self.result))
+        return decode_canonical(bytes(self.result))
 
     @classmethod
     def taken_over(cls, origin: Effect, *, by: Actor, **columns: Any) -> Effect:
@@ -124,7 +124,7 @@ class Effect(models.Model):
         `landing`: the checkpoint in which the caller then writes the result, as `landed` records it.
         """
         came = (self.Status.INTENDED, self.Status.UNKNOWN)
-        self._move(came, self.Status.DONE, by, result=canonical(result), error="", landing=landing)
+        self._move(came, self.Status.DONE, by, result=encode_canonical(result), error="", landing=landing)
 
     def failed(self, error: str, *, by: Actor) -> None:
         """Record that it provably did not happen. Raises Fenced where its state changed meanwhile."""
@@ -205,7 +205,7 @@ class Effect(models.Model):
     @property
     def covered(self) -> dict[str, str]:
         """Return {name: digest} of this row, for the event of each change."""
-        return {self.subject: digest(self, COLUMNS)}
+        return {self.subject: digest_of_row(self, COLUMNS)}
 
     def verified(self) -> None:
         """Compare this row with its events. Called before anybody acts on it or an event records its digest.
@@ -240,16 +240,16 @@ class Effect(models.Model):
         data = {"effect": self.pk, "step": self.step, "key": self.key, "attempts": self.attempts, ROWS: self.covered}
         data |= {"undoes": self.undoes_id} if self.undoes_id else {}
         told = Entry(kind=kind, subject=self.subject, run=self.run, by=by, version=self.version, data=data)
-        event_log.append([told], beside=beside)
+        event_log.append_events([told], extras=beside)
 
 
-@prepared
+@prepared_statement
 def _newest(run: Any, step: Any, digest: Any, occurrence: Any) -> models.QuerySet[Effect]:
     rows = Effect.objects.filter(run=run, undoes__isnull=True, step=step, input_digest=digest, occurrence=occurrence)
     return rows.select_related("run").order_by("-generation")[:1]
 
 
-@prepared
+@prepared_statement
 def _numbered(numbers: Any) -> models.QuerySet[Effect]:
     return Effect.objects.filter(OneOf(models.F("pk"), numbers))
 

@@ -10,7 +10,7 @@ from django.db import models
 from checkpoints.errors import NotVerified
 from checkpoints.models import Run
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
 
 class OpenResourceQuerySet(models.QuerySet["OpenResource"]):
@@ -61,7 +61,7 @@ class OpenResource(models.Model):
     @property
     def content(self) -> object:
         """Return the description, decoded. Raises NotVerified where it is not what was kept."""
-        return decode(self.verified())
+        return decode_canonical(self.verified())
 
     def verified(self) -> bytes:
         """Return the description as it is kept. Raises NotVerified where it is not what was kept."""
@@ -73,4 +73,4 @@ class OpenResource(models.Model):
 
 def _digest(checkpoint: UUID, step: str, name: str, described: bytes) -> bytes:
     """Return the digest of a description and of where it belongs, so that a row that was swapped shows too."""
-    return digests.of_canonical(canonical([str(checkpoint), step, name]) + described)
+    return digests.of_canonical(encode_canonical([str(checkpoint), step, name]) + described)

@@ -8,7 +8,7 @@ from django.db import models
 
 from checkpoints.actors import Actor
 from checkpoints.models import Run
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 
 
 class Signal(models.Model):
@@ -36,4 +36,4 @@ class Signal(models.Model):
     @property
     def content(self) -> Any:
         """Return the value, decoded."""
-        return decode(bytes(self.value))
+        return decode_canonical(bytes(self.value))

@@ -13,7 +13,7 @@ from checkpoints.layout import payloads
 from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 from checkpoints.values.checkpoint_kinds import ASIDE
 
 # Only whoever holds the run writes, under a lock that a claim waits for: a stale worker's value never comes late.
@@ -86,7 +86,7 @@ class StepCheckpoint(models.Model):
     @property
     def content(self) -> object:
         """Return the value, decoded. Raises NotVerified where it is not what was kept."""
-        return decode(self.verified())
+        return decode_canonical(self.verified())
 
     def verified(self) -> bytes:
         """Return the value, canonical JSON. Raises NotVerified where it is not what was kept."""
@@ -101,4 +101,4 @@ class StepCheckpoint(models.Model):
 
 def _digest(run_id: int, base: UUID, step: str, name: str, value: bytes) -> bytes:
     """Return the digest of a value and of where it belongs, so that a row that was swapped shows too."""
-    return digests.of_canonical(canonical([run_id, str(base), step, name]) + value)
+    return digests.of_canonical(encode_canonical([run_id, str(base), step, name]) + value)

@@ -26,12 +26,12 @@ from approvals.models import Gate
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 from checkpoints.models import Plan, Run
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.runs.plans import input_digest, spec_of
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values import json_pointer
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
 
 class Lineage:
@@ -155,8 +155,8 @@ class Lineage:
 
         def arguments() -> bytes | None:
             gate, action = self.given.get(row.grant_id or 0, (None, ""))
-            final = decode(bytes(gate.outcome.arguments)) if gate else {}
-            return canonical(final[action]) if action in final else None
+            final = decode_canonical(bytes(gate.outcome.arguments)) if gate else {}
+            return encode_canonical(final[action]) if action in final else None
 
         landed = self.saved.get(row.landings[0]) if row.landings else None
         return EffectFact(
@@ -185,7 +185,7 @@ class Lineage:
     def _gate(self, gate: Any) -> GateFact:
         saved, at = self.outcomes.get(gate.checkpoint), self.saved.get(gate.checkpoint)
         outcome, recovery = getattr(gate, "outcome", None), gate.kind == Gate.Kind.RECOVERY
-        decided = Card.from_json(decode(bytes(gate.decided))).actions if gate.decided else ()
+        decided = Card.from_json(decode_canonical(bytes(gate.decided))).actions if gate.decided else ()
         return GateFact(
             id=gate.id,
             run=gate.run_id,
@@ -230,7 +230,7 @@ class Lineage:
         saved = self._stood(gate)
         if saved is None:
             return None
-        names = {json_pointer.tokens(action.pointer)[0] for action in gate.asked.actions if action.pointer}
+        names = {json_pointer.split_pointer(action.pointer)[0] for action in gate.asked.actions if action.pointer}
         return {name: saved.get(name, ABSENT) for name in names}
 
     def _stood(self, gate: Gate) -> Fields | None:
@@ -263,12 +263,12 @@ class Lineage:
         """Return the digests of the fields that the approval covers for an effect, as they were when it was given."""
         bound = {
             name: ABSENT if each == binding.GONE else bytes.fromhex(each)
-            for name, each in decode(bytes(gate.outcome.bound)).get(effect, {}).items()
+            for name, each in decode_canonical(bytes(gate.outcome.bound)).get(effect, {}).items()
         }
         if saved is None:
             return None
         # An edit changes the arguments of a card, never their pointers.
-        shown = {json_pointer.tokens(action.pointer)[0] for action in gate.asked.actions if action.pointer}
+        shown = {json_pointer.split_pointer(action.pointer)[0] for action in gate.asked.actions if action.pointer}
         try:
             after = store.fields_of(saved.id)
         except NoSuchCheckpoint:  # removed by retention
@@ -276,12 +276,12 @@ class Lineage:
         return {name: after.get(name, ABSENT) for name in shown} | bound
 
 
-@prepared
+@prepared_statement
 def _effects(root: Any) -> QuerySet[Effect]:
     return Effect.objects.filter(run__in=Run.objects.of_lineage(root)).order_by("pk")
 
 
-@prepared
+@prepared_statement
 def _statuses(root: Any) -> QuerySet[Effect]:
     return Effect.objects.filter(run__in=Run.objects.of_lineage(root)).order_by("pk").only("pk", "status")
 

@@ -18,7 +18,7 @@ from agents.models import GraphThread
 from agents.session import child_runs, translate_history
 from agents.session.run_path import RunPath
 from approvals.engine_rules import gates
-from approvals.english import quoted
+from approvals.english import quote_titles
 from approvals.gates import state_secrets
 from approvals.models import Gate
 from approvals.preflight import checks
@@ -113,7 +113,7 @@ def check_asked(run: Run, target: Snapshot, *, fork: bool = False) -> None:
     for gate in Gate.objects.select_related("outcome").filter(run=run, checkpoint__in=list(asking)).order_by("pk"):
         if gate.step == asking[gate.checkpoint] and (fork or not _may_be_answered(gate)):
             told = (
-                f"Checkpoint {target.seq} counts on an approval at {quoted([gate.title])} that is not there. "
+                f"Checkpoint {target.seq} counts on an approval at {quote_titles([gate.title])} that is not there. "
                 "Go back to before it."
             )
             raise RewindRefused(told)
@@ -135,7 +135,7 @@ def _patched(run: Run, target: Snapshot, operations: Sequence[Op]) -> dict[str, 
     The patch sees placeholders, so that it can neither copy a secret to where it would be shown nor guess at one.
     """
     veil = state_secrets.of_plan(run.pk, plan_of(run, target))
-    state: dict[str, Any] = veil.kept(
+    state: dict[str, Any] = veil.restore(
         patches.apply(list(operations), veil.masked(target.state, named=True)), target.state
     )
     return state
@@ -198,7 +198,7 @@ def _version(recorded: Plan, version: str) -> Plan:
     if version in ("", recorded.version):
         return recorded
     try:
-        return registry.register(registry.named(recorded.agent, version))
+        return registry.register(registry.agent_named(recorded.agent, version))
     except (UnknownAgent, PlanChanged) as error:
         raise RewindRefused(str(error)) from error
 

@@ -20,7 +20,7 @@ from django.db import transaction
 
 from agents.compatibility import deployed
 from agents.definition import environment, registry
-from agents.definition.feedback import Words, appended
+from agents.definition.feedback import Words, append_words
 from agents.effects import hold_left_behind
 from agents.errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRefused
 from agents.ringing import doorbell
@@ -32,7 +32,7 @@ from approvals.models import Gate
 from approvals.policy.step_up import Confirmed
 from checkpoints import actors, crash_points, store
 from checkpoints.access.missing_permission import say_missing_permission
-from checkpoints.access.permissions import REWIND_RUN, may
+from checkpoints.access.permissions import REWIND_RUN, may_in_team
 from checkpoints.actors import Actor
 from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
@@ -40,7 +40,7 @@ from checkpoints.models import Event, Plan, Run
 from checkpoints.runs.plans import input_digest, spec_of
 from checkpoints.store import Header, Snapshot, claims
 from checkpoints.store.claims import Claim
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from checkpoints.values.ops import Append, Write
 from checkpoints.values.patch import Op
 
@@ -157,7 +157,7 @@ def _checked(run: Run, seq: int) -> Snapshot:
 
 def check_may(run: Run, by: User) -> None:
     """Raise RewindNotAllowed if this person may not rewind the run."""
-    if not may(by, run.team_id, REWIND_RUN):
+    if not may_in_team(by, run.team_id, REWIND_RUN):
         raise RewindNotAllowed(say_missing_permission(by, REWIND_RUN, run.team))
 
 
@@ -239,8 +239,10 @@ def _taken_once(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
 
 def _done_before(run: Run, key: str, by: User) -> bool:
     """Tell whether this person's form with this key was accepted; asked again under the lock of the run's row."""
-    told = Event.objects.told().filter(subject=f"run:{run.pk}", kind__in=ORDERED, actor=actors.of_user(by).id)
-    return bool(key) and any(decode(bytes(data)).get("key") == key for data in told.values_list("data", flat=True))
+    told = Event.objects.sealable().filter(subject=f"run:{run.pk}", kind__in=ORDERED, actor=actors.of_user(by).id)
+    return bool(key) and any(
+        decode_canonical(bytes(data)).get("key") == key for data in told.values_list("data", flat=True)
+    )
 
 
 def _order_again(run: Run, move: HeadMove) -> None:
@@ -285,7 +287,7 @@ def _feedback(plan: Plan, words: str, by: User, at: datetime) -> dict[str, Appen
     field = next((step.feedback for step in spec_of(plan).steps if step.feedback), "")
     if known is None or not field:
         return {}
-    return appended(known.agent, field, [Words(text=words, by=actors.of_user(by).name, at=at)])
+    return append_words(known.agent, field, [Words(text=words, by=actors.of_user(by).name, at=at)])
 
 
 def _behind(edited: Write, words: Append) -> list[Any]:

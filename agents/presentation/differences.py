@@ -13,8 +13,8 @@ EMPTY: tuple[Any, ...] = (None, {}, [])
 Row = Mapping[str, Any]
 
 
-def told(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield the rows of checkpoints.values.patch.changes, with small added or removed objects taken apart."""
+def expand_objects(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the rows of checkpoints.values.patch.list_changes, with small added or removed objects taken apart."""
     for row in rows:
         kind, value = row["kind"], row.get("after", row.get("before"))
         if kind == "changed" and row["before"] in EMPTY and isinstance(row["after"], dict):

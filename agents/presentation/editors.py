@@ -9,7 +9,7 @@ from typing import Any
 from agents.errors import FieldError
 from approvals import forms
 from approvals.forms import MISSING, ClosedNode, Form, FormField, FormGroup, FormNode, all_nodes
-from approvals.forms.summaries import summary
+from approvals.forms.summaries import summarise_value
 from approvals.schema.redact import Redaction
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.values import json_pointer
@@ -59,10 +59,10 @@ class TypedState:
     @property
     def changed(self) -> set[str]:
         """Return the fields that differ."""
-        return {json_pointer.tokens(op["path"])[0] for op in self.patch}
+        return {json_pointer.split_pointer(op["path"])[0] for op in self.patch}
 
 
-def drawn(
+def draw_form(
     plan: PlanSpec,
     state: Mapping[str, Any],
     posted: Mapping[str, str],
@@ -85,13 +85,16 @@ def editors(plan: PlanSpec, form: Form, state: Mapping[str, Any], then: str, vei
     steps = [step for step in plan.steps if step.name in ahead]
     read = {name: at for at, name in enumerate(dict.fromkeys(name for step in steps for name in step.reads))}
     if not isinstance(form.root, FormGroup):  # a plan whose state has no schema
-        return [FieldEditor("", form.root, summary(masked))]
+        return [FieldEditor("", form.root, summarise_value(masked))]
     named = {forms.names.decoded(node.path[1:]): node for node in form.root.members}
     return [
         FieldEditor(
-            name, named[name], summary(masked.get(name, MISSING)), tuple(s.title for s in steps if name in s.reads)
+            name,
+            named[name],
+            summarise_value(masked.get(name, MISSING)),
+            tuple(s.title for s in steps if name in s.reads),
         )
-        for name in sorted(named, key=lambda each: read.get(each, len(read)))
+        for name in sorted(named, key=lambda field_name: read.get(field_name, len(read)))
     ]
 
 

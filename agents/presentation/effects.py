@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agents.presentation.timeline.effect_fates import Fate, fates
+from agents.presentation.timeline.effect_fates import Fate, fates_of
 from agents.presentation.timeline.facts import TimelineEffect
 from agents.presentation.timeline.gate_words import Called
 from agents.presentation.timeline.marks import TimelineMark
 from agents.presentation.timeline.remarks import Remark
-from approvals.english import quoted
+from approvals.english import quote_titles
 from checkpoints.runs.plans import StepSpec, in_words
 
 
@@ -27,14 +27,14 @@ class EffectLine:
 
 
 def table(
-    told: Sequence[Fate],
+    ledger: Sequence[Fate],
     landed: Mapping[tuple[str, str], int],
-    ahead: Sequence[StepSpec],
+    remaining: Sequence[StepSpec],
     called: Called = in_words,
 ) -> list[EffectLine]:
     """List the rows in the order in which they were intended. `landed` maps (base, step) to the checkpoint's number."""
-    rows = [_row(fate, landed.get((fate.effect.base, fate.effect.step), 0), called) for fate in told]
-    for step in ahead:
+    rows = [_row(fate, landed.get((fate.effect.base, fate.effect.step), 0), called) for fate in ledger]
+    for step in remaining:
         waits = "waits for the gate" if step.guarded else "not yet"
         rows.append(EffectLine(called(step.name), TimelineMark("", "ahead", "clock", waits), data_status="ahead"))
     return rows
@@ -57,8 +57,8 @@ def stays(effects: Sequence[TimelineEffect], called: Called = in_words) -> list[
         "abandoned": "may have happened, and was ordered again",
     }
     return [
-        f"{quoted([called(fate.effect.step)])} {endings[_ending(fate.effect)]}"
-        for fate in fates(effects)
+        f"{quote_titles([called(fate.effect.step)])} {endings[_ending(fate.effect)]}"
+        for fate in fates_of(effects)
         if fate.effect.status in endings and not taken_back(fate.effect)
     ]
 
@@ -76,7 +76,7 @@ def taken_back(done: TimelineEffect) -> bool:
 
 def undone_first(effects: Sequence[TimelineEffect], called: Called = in_words) -> list[str]:
     """List the titles of the effects that are undone before the run ends."""
-    return [called(fate.effect.step) for fate in fates(effects) if taken_back(fate.effect)]
+    return [called(fate.effect.step) for fate in fates_of(effects) if taken_back(fate.effect)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +84,21 @@ class EffectsToSettle:
     """The effects that a run has left behind: those to undo and those that stay, with the text of the button."""
 
     undone: tuple[str, ...]
-    left: tuple[str, ...]
+    staying: tuple[str, ...]
 
     @property
     def commit(self) -> str:
         """Return the button's text."""
         if not self.undone:
-            return f"Keep {quoted(self.left)}, undo nothing"
+            return f"Keep {quote_titles(self.staying)}, undo nothing"
         if len(self.undone) == 1:
-            return f"Undo {quoted(self.undone)} now"
+            return f"Undo {quote_titles(self.undone)} now"
         return f"Undo {len(self.undone)} effects now"
 
 
 def settling(effects: Sequence[TimelineEffect], called: Called = in_words) -> EffectsToSettle | None:
     """Return the effects to settle; None where there are none."""
-    open_ones = [fate.effect for fate in fates(effects) if fate.effect.unsettled]
+    open_ones = [fate.effect for fate in fates_of(effects) if fate.effect.unsettled]
     undone = tuple(called(done.step) for done in open_ones if not _stays(done))
     left = tuple(called(done.step) for done in open_ones if _stays(done))
     return EffectsToSettle(undone, left) if open_ones else None

@@ -10,7 +10,7 @@ from approvals.engine_rules import children as rules
 from checkpoints.runs.plans import in_words
 
 from .page_head import STATUS
-from .timeline.facts import holds
+from .timeline.facts import holds_run
 from .timeline.marks import TimelineMark
 
 
@@ -21,7 +21,7 @@ class Ancestor(NamedTuple):
     agent: str
     step: str
     number: int
-    of: int
+    total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class StartedRun:
     next_step: str
     step: str
     ordered: str
-    held: bool
+    awaits_turn: bool
     frozen: bool
     external: bool  # its program is elsewhere: titles and reasons are that program's words
     landed: Sequence[int] = ()
@@ -86,7 +86,7 @@ def rows(
             run,
             _mark(run),
             _line(run),
-            _remark(run, on_path=bool(on_path(run.landed)), kept=run.counted_on or forked(run.landed)),
+            _remark(run, on_path=bool(on_path(run.landed)), counted_on=run.counted_on or forked(run.landed)),
         )
         for run in started
     ]
@@ -99,27 +99,32 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def position(
-    above: Sequence[Ancestor], agent: str, step: str, turn: int, called: Callable[[str], str] = in_words, kept: str = ""
+    above: Sequence[Ancestor],
+    agent: str,
+    step: str,
+    turn: int,
+    called: Callable[[str], str] = in_words,
+    value_name: str = "",
 ) -> list[PositionPart]:
     """Return where the run is: who started it, which child it is, its next step, and which turn of it this is.
 
-    `kept`: the name of the newest value that the step kept (untrusted).
+    `value_name`: the name of the newest value that the step kept (untrusted).
     """
     parts = []
     for row in above:
         words = f"{row.agent}, {in_words(row.step)}"
         parts.append(PositionPart(words, row.run))
-    parts.append(PositionPart(f"{agent} (child {above[-1].number} of {above[-1].of})" if above else agent))
+    parts.append(PositionPart(f"{agent} (child {above[-1].number} of {above[-1].total})" if above else agent))
     if step:
         again = f"{called(step)}, turn {turn}"
         parts.append(PositionPart(again if turn > 1 else called(step)))
-        if kept:
-            parts.append(PositionPart(f"after “{kept}”"))
+        if value_name:
+            parts.append(PositionPart(f"after “{value_name}”"))
     return parts
 
 
 def _mark(child: StartedRun) -> TimelineMark:
-    held = any(holds(child.head, base, waits=child.waits) for *_, base in child.gates)
+    held = any(holds_run(child.head, base, waits=child.waits) for *_, base in child.gates)
     if held and child.status == "waiting":
         return TimelineMark("", "waiting", "hold", "Held at a gate")
     if child.frozen and child.status == "failed":
@@ -135,7 +140,7 @@ def _line(child: StartedRun) -> str:
     return f"at {in_words(child.next_step)}" if child.next_step else ""
 
 
-def _remark(child: StartedRun, *, on_path: bool, kept: bool) -> str:
+def _remark(child: StartedRun, *, on_path: bool, counted_on: bool) -> str:
     ended = child.status in rules.ENDED
     if child.ordered == "undo" and child.frozen and ended:
         return "abandoned; frozen, so not undone"
@@ -144,7 +149,7 @@ def _remark(child: StartedRun, *, on_path: bool, kept: bool) -> str:
     if child.ordered == "cancel":
         return "no longer needed"
     if not rules.stands(on_path=on_path, begun=child.begun):
-        if kept:
+        if counted_on:
             return "abandoned; kept, since a fork or its origin counts on it"
         return "abandoned: taken over if it is started again with the same input, else undone"
     return ""

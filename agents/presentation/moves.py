@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from approvals.english import listed, plural, quoted
+from approvals.english import join_names, noun_for, quote_titles
 from approvals.impact import Impact, ImpactRow
 from approvals.presentation.drawing.impact_lines import ImpactLine
 from checkpoints.models import Checkpoint
@@ -54,13 +54,13 @@ def commit(verb: str, impact: Impact) -> str:
     if impact.may_undone:
         lines.append(f"perhaps undoing {_effects(impact, impact.may_undone)}")
     if impact.repeated:
-        lines.append(f"repeating {quoted(impact.called(impact.repeated))}")
+        lines.append(f"repeating {quote_titles(impact.called(impact.repeated))}")
     return ", ".join(lines)
 
 
 def _effects(impact: Impact, rows: Sequence[ImpactRow]) -> str:
     if len(rows) == 1:
-        return quoted(impact.called(rows))
+        return quote_titles(impact.called(rows))
     return f"{len(rows)} effects"
 
 
@@ -68,10 +68,12 @@ def closing(gates: Sequence[int], agreed: Sequence[str]) -> ImpactLine | None:
     """Return the line on the gates that a move withdraws, whose approvals lapse; None where no gate is open."""
     if not gates:
         return None
-    words = f"{plural(len(gates), 'gate')} {listed([str(gate) for gate in gates])}"
+    words = f"{noun_for(len(gates), 'gate')} {join_names([str(gate) for gate in gates])}"
     if agreed:
-        lapse = plural(len(gates), "the approval of {} lapses", "the approvals of {} lapse").format(listed(agreed))
+        lapse = noun_for(len(gates), "the approval of {} lapses", "the approvals of {} lapse").format(
+            join_names(agreed)
+        )
         text = f"{words}; {lapse}"
     else:
-        text = f"{words} (not counted as {plural(len(gates), 'a rejection', 'rejections')})"
+        text = f"{words} (not counted as {noun_for(len(gates), 'a rejection', 'rejections')})"
     return ImpactLine(effect="people", title="Withdraws", said=text)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from agents.presentation.timeline.effect_fates import fates
+from agents.presentation.timeline.effect_fates import fates_of
 from agents.presentation.timeline.facts import Story, TimelineEffect, TimelineGate
 from agents.presentation.timeline.gate_words import Called
 from agents.presentation.timeline.marks import TimelineMark
 from agents.presentation.timeline.pending import after_settling
-from agents.presentation.timeline.words import duration
-from approvals.english import counted, quoted
+from agents.presentation.timeline.words import format_duration
+from approvals.english import count_of, quote_titles
 from approvals.preflight.facts import RemoteProgram
 from approvals.presentation.drawing.times import lasting
 from checkpoints.models import Run
@@ -46,16 +46,16 @@ def status(run: Run, asking: Sequence[str] = (), called: Called = in_words) -> T
     """
     plain = STATUS[run.status]
     if asking and run.status == "waiting":
-        return TimelineMark("", "waiting", "hold", f"Held at {quoted(map(called, asking))}")
+        return TimelineMark("", "waiting", "hold", f"Held at {quote_titles(map(called, asking))}")
     if run.frozen:
         return TimelineMark("", "failed", "warn", "Frozen")
     if run.settling:
         return TimelineMark("", "running", "undo", "Settling its effects")
     if run.status in ("running", "failed") and run.next_step:
         word = (
-            f"Failed at {quoted([called(run.next_step)])}"
+            f"Failed at {quote_titles([called(run.next_step)])}"
             if run.status == "failed"
-            else f"Running {quoted([called(run.next_step)])}"
+            else f"Running {quote_titles([called(run.next_step)])}"
         )
         return TimelineMark("", plain.status, plain.icon, word)
     return plain
@@ -67,7 +67,7 @@ def status_line(story: Story, gate: TimelineGate | None) -> str:
     if gate and run.status == "waiting":
         parts = []
         if gate.quorum > 1:
-            agreed = sum(decision.counts and decision.verdict != "reject" for decision in gate.said)
+            agreed = sum(decision.counts and decision.verdict != "reject" for decision in gate.decisions)
             parts.append(f"{agreed} of {gate.quorum} approved")
         if gate.deadline:
             left = f"{lasting(gate.deadline - now)} left"
@@ -79,12 +79,12 @@ def status_line(story: Story, gate: TimelineGate | None) -> str:
         return "will stop after this step, as a person asked"
     if run.status == "queued":
         waits = run.wake_at is not None and run.wake_at > now
-        step = quoted([called(run.next_step)])
+        step = quote_titles([called(run.next_step)])
         if waits:
             return f"tries {step} again soon"
         return f"{step} is next" if run.next_step else ""
     if story.wait is not None:
-        return f"at {quoted([called(run.next_step)])}"
+        return f"at {quote_titles([called(run.next_step)])}"
     if run.status == "running":
         attempt = f"attempt {run.attempts}" if run.attempts > 1 else ""
         return ", ".join(filter(None, [attempt, _held_by(story.program) if story.program else ""]))
@@ -93,7 +93,7 @@ def status_line(story: Story, gate: TimelineGate | None) -> str:
 
 def _held_by(program: RemoteProgram) -> str:
     """Name the external program that has the run, and tell if it is silent."""
-    claimed = f"claimed by {quoted([program.name]) if program.name else 'its program'}"
+    claimed = f"claimed by {quote_titles([program.name]) if program.name else 'its program'}"
     return f"{claimed}, which has sent nothing for {program.heard}" if program.missed else claimed
 
 
@@ -109,12 +109,12 @@ def since(story: Story, gate: TimelineGate | None) -> datetime | None:
     return story.changed_at if story.run.status in ("completed", "failed", "cancelled") else None
 
 
-def worked(took: timedelta, held: timedelta, checkpoints: int, reused: int = 0) -> HeadCell:
+def worked(took: timedelta, time_at_gates: timedelta, checkpoints: int, reused: int = 0) -> HeadCell:
     """Return how long the steps took, how long the run was held, and how many steps were reused."""
-    saved = counted(checkpoints, "checkpoint")
-    waited = f"held for {duration(held)}" if held else ""
-    spared = f"{counted(reused, 'step')} reused"
-    return HeadCell("Worked", duration(took), ", ".join(filter(None, [saved, waited, spared if reused else ""])))
+    saved = count_of(checkpoints, "checkpoint")
+    waited = f"held for {format_duration(time_at_gates)}" if time_at_gates else ""
+    spared = f"{count_of(reused, 'step')} reused"
+    return HeadCell("Worked", format_duration(took), ", ".join(filter(None, [saved, waited, spared if reused else ""])))
 
 
 # The groups under the figure, in this order; "final" is done or kept, and cannot be undone.
@@ -134,7 +134,7 @@ def outside(effects: Sequence[TimelineEffect], *, by_tools: bool = False) -> Hea
 
     `by_tools`: its steps call tools, whose effects are not recorded.
     """
-    performed = [fate.effect for fate in fates(effects) if fate.effect.status != "failed"]
+    performed = [fate.effect for fate in fates_of(effects) if fate.effect.status != "failed"]
     if not performed and by_tools:
         words = "its tools act unrecorded"
         return HeadCell("External effects", "Not recorded", words)
@@ -143,7 +143,7 @@ def outside(effects: Sequence[TimelineEffect], *, by_tools: bool = False) -> Hea
     counts = Counter(_counted_as(done) for done in performed)
     parts = [f"{counts[name]} {word}" for name, word in OUTSIDE if counts[name]]
     number = len(performed)
-    fact = counted(number, "effect")
+    fact = count_of(number, "effect")
     return HeadCell("External effects", fact, ", ".join(parts), "effects")
 
 

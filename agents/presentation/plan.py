@@ -15,7 +15,7 @@ from typing import Literal
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from agents.presentation.timeline.drawing import BARS, CURVE, LINE, NODE, whole
+from agents.presentation.timeline.drawing import BARS, CURVE, LINE, NODE, join_parts
 from agents.presentation.timeline.lanes import FIRST, MIDDLE, STRIDE
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
@@ -67,22 +67,22 @@ def ways(plan: PlanSpec) -> list[PlanEdge]:
     return found
 
 
-def trunks(found: list[PlanEdge]) -> list[SharedEdges]:
+def trunks(edges: list[PlanEdge]) -> list[SharedEdges]:
     """Group the edges that may share a lane."""
-    ends = Counter((way.kind, way.end) for way in found)
+    ends = Counter((way.kind, way.end) for way in edges)
     together: dict[tuple[str, bool, int], set[int]] = {}
-    for way in found:
+    for way in edges:
         joins = ends[way.kind, way.end] > 1
         stops = together.setdefault((way.kind, joins, way.end if joins else way.start), set())
         stops |= {way.start, way.end}
     return [SharedEdges(kind, tuple(sorted(stops))) for (kind, _, _), stops in together.items()]
 
 
-def lanes(found: list[SharedEdges]) -> list[int]:
+def lanes(shared: list[SharedEdges]) -> list[int]:
     """Return a lane for each; 1 is the first beside the main one."""
     taken: list[list[tuple[int, int]]] = []
     placed = []
-    for trunk in found:
+    for trunk in shared:
         first, last = trunk.rows
         free = (n for n, spans in enumerate(taken) if all(last < a or b < first for a, b in spans))
         lane = next(free, len(taken))
@@ -93,7 +93,7 @@ def lanes(found: list[SharedEdges]) -> list[int]:
     return placed
 
 
-def drawn(plan: PlanSpec) -> tuple[list[DrawnStep], int]:
+def draw_steps(plan: PlanSpec) -> tuple[list[DrawnStep], int]:
     """Return every step with its slice, and the number of lanes."""
     found = trunks(ways(plan))
     placed = lanes(found)
@@ -108,7 +108,7 @@ def _slice(plan: PlanSpec, row: int, placed: list[tuple[SharedEdges, int]]) -> S
     top, bottom = "0" if row else str(MIDDLE), "100%" if row < len(plan.steps) - 1 else str(MIDDLE)
     parts = [_line("main", FIRST, top, bottom)]
     parts += [part for trunk, lane in placed for part in _passing(trunk, lane, row)]
-    return whole([*parts, _mark(plan.steps[row])])
+    return join_parts([*parts, _mark(plan.steps[row])])
 
 
 def _line(kind: str, x: int, top: str, bottom: str) -> SafeString:

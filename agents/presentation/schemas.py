@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from approvals.schema.walk import Schema, branches, definition, properties, sound
+from approvals.schema.walk import Schema, find_definition, property_schemas, sanitise_schema, union_branches
 
 DEPTH = 4  # unions and lists in each other whose types are named
 
@@ -22,10 +22,11 @@ class StateField:
 
 def table(schema: Schema) -> list[StateField]:
     """Return the fields, in their order."""
-    known = sound(schema)
+    known = sanitise_schema(schema)
     required = known.get("required", ())
     return [
-        StateField(name, kind(part), name in required, about(part, known)) for name, part in properties(known).items()
+        StateField(name, kind(part), name in required, about(part, known))
+        for name, part in property_schemas(known).items()
     ]
 
 
@@ -35,7 +36,7 @@ def kind(part: Schema, depth: int = 0) -> str:
         return "anything"
     if "$ref" in part:
         return str(part["$ref"]).rpartition("/")[2]
-    if union := branches(part):
+    if union := union_branches(part):
         return " or ".join(dict.fromkeys(kind(item, depth + 1) for item in union))
     if part.get("type") == "array":
         return f"list of {kind(part.get('items', {}), depth + 1)}"
@@ -48,7 +49,7 @@ def kind(part: Schema, depth: int = 0) -> str:
 
 def about(part: Schema, root: Schema) -> str:
     """Return its description, or that of the definition that it refers to."""
-    return str(part.get("description") or definition(part, root).get("description", ""))
+    return str(part.get("description") or find_definition(part, root).get("description", ""))
 
 
 def required(schema: Schema) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest
 from approvals.views.access import private, reader_of
 from checkpoints.access.permissions import PersonKind, kind_of
 from checkpoints.models import Run
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 
 __all__ = ["Gone", "address_of", "is_fragment", "private", "reader_of", "run_or_404"]
 
@@ -30,7 +30,7 @@ def run_or_404(request: HttpRequest, run_id: int) -> Run:
     return found[0]
 
 
-@prepared
+@prepared_statement
 def _visible(run: Any, reader: Any, *, kind: PersonKind) -> QuerySet[Run]:
     """Read a run, if the reader may see it."""
     return Run.objects.visible_to(kind.person(reader)).select_related("plan", "team", "started_by").filter(pk=run)

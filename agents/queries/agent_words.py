@@ -30,7 +30,7 @@ class Told:
 NOTHING = Told()
 
 
-def of(run: Run) -> Told:
+def read_figures(run: Run) -> Told:
     """Return the agent's figures and result; nothing if it has none, or its version is not deployed here.
 
     The agent's code is its author's, and may read the state of an older version: if it fails, the page is

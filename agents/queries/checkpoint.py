@@ -64,7 +64,7 @@ def patch_between(a: Checkpoint, b: Checkpoint) -> list[dict[str, Any]]:
     return veil_of(b).patch(veil_of(a).patch(patch.diff(_only(before.state, names), _only(after.state, names))))
 
 
-def difference(
+def difference_context(
     before: Mapping[str, Any],
     after: Mapping[str, Any],
     names: Collection[str],
@@ -75,12 +75,12 @@ def difference(
 
     The rows of `inner` fields are apart.
     """
-    changed = patch.changes(_only(before, names), _only(after, names))
+    changed = patch.list_changes(_only(before, names), _only(after, names))
     for veil in hidden:
         changed = veil.rows(changed)
-    rows = list(differences.told(changed))
-    apart = [row for row in rows if not set(inner).isdisjoint(json_pointer.tokens(row["pointer"])[:1])]
-    rows = [row for row in rows if set(inner).isdisjoint(json_pointer.tokens(row["pointer"])[:1])]
+    rows = list(differences.expand_objects(changed))
+    apart = [row for row in rows if not set(inner).isdisjoint(json_pointer.split_pointer(row["pointer"])[:1])]
+    rows = [row for row in rows if set(inner).isdisjoint(json_pointer.split_pointer(row["pointer"])[:1])]
     return {"rows": rows[:ROWS], "inner_rows": apart[:ROWS], "more_rows": max(len(rows) - ROWS, 0)}
 
 

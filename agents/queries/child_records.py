@@ -35,7 +35,7 @@ def of_run(run: Run, reader: Any) -> QuerySet[ChildLink]:
     return found.select_related("run").prefetch_related(OPEN_GATES).order_by("-pk")
 
 
-def told(run: Run, rows: QuerySet[ChildLink]) -> list[Any]:
+def annotate_children(run: Run, rows: QuerySet[ChildLink]) -> list[Any]:
     """Return these rows with the ids of their open gates, and with whether the run's path counts on them."""
     found: list[Any] = list(rows)
     path = RunPath.to(run.head) if run.head and found else RunPath([])

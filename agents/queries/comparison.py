@@ -12,9 +12,9 @@ from uuid import UUID
 from django.http import Http404, HttpRequest
 
 from agents.presentation.timeline import marks
-from agents.presentation.timeline.effect_fates import Fate, fates
+from agents.presentation.timeline.effect_fates import Fate, fates_of
 from agents.presentation.timeline.marks import TimelineMark
-from agents.presentation.timeline.words import duration
+from agents.presentation.timeline.words import format_duration
 from approvals.gates.state_secrets import veil_of
 from approvals.models import Gate, Outcome
 from checkpoints import store
@@ -26,9 +26,9 @@ from checkpoints.store.header import CheckpointHeader
 from checkpoints.store.run_history import CheckpointComparison
 
 from .access import run_or_404
-from .checkpoint import difference
+from .checkpoint import difference_context
 from .performed_effects import done_of, rows_of
-from .run_row import course
+from .run_row import read_course
 
 KINDS = {
     "input": marks.GIVEN,
@@ -71,7 +71,7 @@ class ComparedCheckpoint:
     effects: Sequence[Fate]
 
     @property
-    def told(self) -> list[PathStep]:
+    def path_steps(self) -> list[PathStep]:
         """List its steps in the order in which they were saved, one line each."""
         outcomes, called = outcomes_of(self.steps), spec_of(self.checkpoint.plan).title_of
         return [
@@ -80,7 +80,7 @@ class ComparedCheckpoint:
                 step.seq,
                 called(step.step if step.kind in NAMED else step.kind),
                 outcomes.get(step.id, marks.NOTHING_ASKED) if step.kind == "gate" else KINDS.get(step.kind, marks.RAN),
-                duration(timedelta(microseconds=step.took_us)) if step.took_us else "",
+                format_duration(timedelta(microseconds=step.took_us)) if step.took_us else "",
             )
             for step in self.steps
         ]
@@ -93,10 +93,10 @@ class ComparedCheckpoint:
     @property
     def worked(self) -> str:
         """Return how long its steps took."""
-        return duration(sum((timedelta(microseconds=step.took_us) for step in self.steps), timedelta()))
+        return format_duration(sum((timedelta(microseconds=step.took_us) for step in self.steps), timedelta()))
 
 
-def named(request: HttpRequest, run: Run, text: str) -> Checkpoint:
+def checkpoint_named(request: HttpRequest, run: Run, text: str) -> Checkpoint:
     """Return the checkpoint with that name, if the reader may see its run."""
     match = PLACE.fullmatch(text)
     if match is None:
@@ -109,13 +109,13 @@ def named(request: HttpRequest, run: Run, text: str) -> Checkpoint:
     return checkpoint
 
 
-def compared(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
+def comparison_context(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
     """Return the context of runs/comparison/page.html. 404 if the two belong to different lineages."""
     found = parting(a, b)
     sides = [side("A", a, found.to_a), side("B", b, found.to_b)]
     on_the_way = [checkpoint.letter for checkpoint in sorted(sides, key=lambda side: len(side.steps))]
     straight = bool(found.to_a) != bool(found.to_b)
-    context: dict[str, Any] = {"sides": sides, "ancestor": found.ancestor, "apart": duration(abs(b.at - a.at))}
+    context: dict[str, Any] = {"sides": sides, "ancestor": found.ancestor, "apart": format_duration(abs(b.at - a.at))}
     context["before"] = on_the_way if straight else []
     try:
         return context | states(a, b)
@@ -138,7 +138,7 @@ def side(letter: str, checkpoint: Checkpoint, way: Sequence[CheckpointHeader]) -
     rows = rows_of({row.run_id for row in way})
     landed = {row.id for row in rows if not ids.isdisjoint(row.landings) or (not row.landings and row.base in began)}
     mine = [row for row in rows if (row.undoes or row.id) in landed]
-    known = fates(done_of(spec_of(checkpoint.plan), mine, course(run.pk)))
+    known = fates_of(done_of(spec_of(checkpoint.plan), mine, read_course(run.pk)))
     return ComparedCheckpoint(letter, run, checkpoint, way, known)
 
 
@@ -153,5 +153,5 @@ def states(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
     """Return the difference of the two states, as rows. Raises NotVerified."""
     before, after = store.load_checkpoint(a.id), store.load_checkpoint(b.id)
     names = before.differing(after)
-    found = difference(before.state, after.state, names, veil_of(a), veil_of(b))
+    found = difference_context(before.state, after.state, names, veil_of(a), veil_of(b))
     return found | {"same": len(after.fields.keys() - names)}

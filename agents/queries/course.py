@@ -49,7 +49,7 @@ class Course:
             at = turn.parent if turn.run == self.run else 0
         return found[::-1]
 
-    def of(self, seqs: Sequence[int]) -> set[int]:
+    def on_path(self, seqs: Sequence[int]) -> set[int]:
         """Return those of these numbers that are on the path."""
         stretches = self.stretches()
         firsts = [first for first, _ in stretches]
@@ -62,7 +62,7 @@ class Course:
 
     def leads(self, seqs: Sequence[int], to: Sequence[int]) -> bool:
         """Tell whether one of these numbers is on the path to one of the numbers `to`."""
-        return any(replace(self, head=seq).of(seqs) for seq in to)
+        return any(replace(self, head=seq).on_path(seqs) for seq in to)
 
     def awaits(self, base: int, step: str) -> bool:
         """Tell whether the run is still at `base`, where the effect `step` was started, and at most asks about it."""

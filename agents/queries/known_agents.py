@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 from agents.definition import registry
 from agents.definition.registered import RegisteredAgent
-from agents.definition.upcast import natural
+from agents.definition.upcast import version_key
 from approvals.live import page_frame
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import START_RUN, teams_where
@@ -55,7 +55,7 @@ def known_to(request: HttpRequest, name: str = "") -> list[KnownAgent]:
         stored.setdefault(plan.agent, []).append(plan)
     here = _here() if stored or teams_where(reader, START_RUN).exists() else {}
     startable = here.keys() if teams_where(reader, START_RUN).exists() else ()
-    only = {word for word in (name, token_scope.of(reader).agent) if word}
+    only = {word for word in (name, token_scope.bounds_of(reader).agent) if word}
     names = sorted(item for item in {*stored, *startable} if only <= {item})
     return [KnownAgent(name, stored.get(name, []), here.get(name)) for name in names]
 
@@ -63,4 +63,4 @@ def known_to(request: HttpRequest, name: str = "") -> list[KnownAgent]:
 def _here() -> dict[str, RegisteredAgent]:
     """Map the name of each agent of this process to its newest version."""
     known = registry.agents()
-    return {name: known[name, version] for name, version in sorted(known, key=lambda key: natural(key[1]))}
+    return {name: known[name, version] for name, version in sorted(known, key=lambda key: version_key(key[1]))}

@@ -15,7 +15,7 @@ from agents.models import Effect
 from agents.presentation.timeline.facts import TimelineEffect
 from approvals.engine_rules import effects
 from checkpoints.models import Checkpoint
-from checkpoints.postgresql.prepared_rows import OneOf, prepared
+from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
 from checkpoints.runs.plans import PlanSpec
 
 from .course import Course
@@ -57,7 +57,7 @@ def rows_of(runs: Collection[int]) -> list[TimelineEffect]:
     ]  # fmt: skip
 
 
-@prepared
+@prepared_statement
 def _effects_of(runs: Any) -> QuerySet[Effect]:
     base = Checkpoint.objects.filter(pk=OuterRef("base"), run=OuterRef("run")).values("seq")
     found = Effect.objects.filter(OneOf(F("run_id"), runs)).order_by("pk")
@@ -72,7 +72,7 @@ def _effects_of(runs: Any) -> QuerySet[Effect]:
 def off_course(rows: Iterable[TimelineEffect], course: Course) -> set[int]:
     """Return the ids of the run's effects that it has left behind and that are not settled."""
     open_ones = [row for row in rows if row.run == course.run and not row.undoes and row.status in effects.OPEN]
-    held = course.of([seq for row in open_ones for seq in row.landed])
+    held = course.on_path([seq for row in open_ones for seq in row.landed])
     here = {row.id for row in open_ones if held.intersection(row.landed) or course.awaits(row.base_seq, row.step)}
     return {row.id for row in open_ones if effects.left_behind(row, on_path=row.id in here)}
 

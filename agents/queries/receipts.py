@@ -11,7 +11,7 @@ from typing import Any
 from approvals.cards.likeness import Likeness
 from approvals.consequences.performed import AlikeAsked, DoneAlike, GivenGrant, GivenGrants, PerformedEffect
 from checkpoints.postgresql.sql import run_sql
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 
 # $2: whether results are read too. An effect that was begun before the gate closed was not begun under it: where a
 # checkpoint since holds its result, that was taken over.
@@ -84,5 +84,5 @@ def _begun(
 ) -> PerformedEffect:  # fmt: skip
     return PerformedEffect(
         status=status, key=key, begun_at=begun_at, ended_at=ended_at, attempts=attempts, error=error,
-        result=None if result is None else decode(bytes(result)), undo=undo or "", undone_at=undone_at,
+        result=None if result is None else decode_canonical(bytes(result)), undo=undo or "", undone_at=undone_at,
     )  # fmt: skip

@@ -22,9 +22,9 @@ from approvals.impact.result import Repeat
 from approvals.models import Gate
 from approvals.models.outcome import Grant
 from checkpoints.models import Run
-from checkpoints.postgresql.prepared_rows import OneOf, prepared
+from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
 from .course import Course
 from .performed_effects import LANDED_AT, LANDED_IN
@@ -49,7 +49,7 @@ def repeats_of(gates: Sequence[Gate]) -> dict[int, list[Repeat]]:
         for row in found[gate.pk]:
             spec = steps.get(row.step)
             if spec and way.leaves(row, spec):
-                values[gate.pk] += [_told(row, action, plan) for action in _again(spec, row, card, calls)]
+                values[gate.pk] += [_repeat_of(row, action, plan) for action in _again(spec, row, card, calls)]
     return {gate: rows for gate, rows in values.items() if rows}
 
 
@@ -61,19 +61,19 @@ def _rows(gates: Sequence[Gate], steps: set[str]) -> Sequence[Any]:
     return effects.repeatable(found)
 
 
-@prepared
+@prepared_statement
 def _performed(roots: Any, steps: Any) -> QuerySet[Effect]:
     kin = Run.objects.filter(Q(OneOf(F("pk"), roots)) | Q(OneOf(F("lineage"), roots), forked_from__isnull=False))
     found = Effect.objects.filter(OneOf(F("step"), steps), run__in=kin, undoes__isnull=True).select_related("run")
     return found.annotate(carried=LANDED_IN, at=LANDED_AT).order_by("pk")
 
 
-@prepared
+@prepared_statement
 def _ways(runs: Any) -> QuerySet[Run]:
     return Run.objects.filter(OneOf(F("pk"), runs)).select_related("plan").annotate(whole=WAY)
 
 
-@prepared
+@prepared_statement
 def _given(grants: Any) -> QuerySet[Grant]:
     given = Grant.objects.filter(OneOf(F("pk"), grants)).select_related("outcome")
     return given.exclude(action="")
@@ -84,9 +84,9 @@ def _calls(rows: Iterable[Any]) -> dict[int, bytes]:
     given = list({row.grant_id for row in rows if row.grant_id})
     found = {}
     for grant in _given(given) if given else ():
-        decided = decode(bytes(grant.outcome.arguments))
+        decided = decode_canonical(bytes(grant.outcome.arguments))
         if grant.action in decided:
-            found[grant.pk] = canonical(decided[grant.action])
+            found[grant.pk] = encode_canonical(decided[grant.action])
     return found
 
 
@@ -95,7 +95,7 @@ def _again(spec: StepSpec, row: Any, card: Card, calls: Mapping[int, bytes]) -> 
     acting = [action for action in card.actions if action.effect == row.step]
     if not spec.action:
         return [next(iter(acting), None)]
-    return [action for action in acting if canonical(action.arguments) == calls.get(row.grant_id)][:1]
+    return [action for action in acting if encode_canonical(action.arguments) == calls.get(row.grant_id)][:1]
 
 
 class _Way:
@@ -113,13 +113,13 @@ class _Way:
         if row.run_id != self.course.run:
             run, seq = self.origin
             return bool(spec.action) or row.run_id != run or not row.carried or min(row.carried) > seq
-        if self.course.of(row.carried):
+        if self.course.on_path(row.carried):
             return bool(spec.action)
         due = effects.left_behind(row, on_path=False)
         return not (due and effects.undoable(row, undo=spec.undo, shared=lambda: False))
 
 
-def _told(row: Any, again: Action | None, plan: PlanSpec) -> Repeat:
+def _repeat_of(row: Any, again: Action | None, plan: PlanSpec) -> Repeat:
     return Repeat(
         effect=row.pk, step=row.step, action=again.id if again else "", titles=titles(plan, row.step, again),
         run=row.run_id, checkpoint=min(row.carried, default=0), at=row.at or row.intended_at,

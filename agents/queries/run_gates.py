@@ -16,7 +16,7 @@ from approvals.models import Decision, Gate, Outcome, Proposal
 from approvals.policy.requirements import Requirements
 from approvals.presentation.gate_facts import outcomes
 from checkpoints.models import Checkpoint, Run
-from checkpoints.postgresql.prepared_rows import OneOf, prepared
+from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
 
 from .saved_checkpoints import states_of
 
@@ -64,12 +64,12 @@ def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[T
             answer=(outcome.answered or {}).get("choice", "") if outcome else "",
             answer_label=gate.asked.label_of(outcome.answered) if outcome and outcome.answered else "",
             actions=actions_of(outcome) if outcome and outcome.kind == Outcome.Kind.MIXED else (),
-            said=tuple(map(said_of, getattr(gate, "words", ()))),
+            decisions=tuple(map(said_of, getattr(gate, "words", ()))),
             visible=gate.team_id == run.team_id or gate.pk in visible,
         )
 
 
-@prepared
+@prepared_statement
 def _gates(run: Any, checkpoints: Any) -> QuerySet[Any]:
     here = OneOf(F("checkpoint"), checkpoints)
     gates = Gate.objects.filter(Q(status=Gate.Status.OPEN) | Q(here), run=run)
@@ -81,7 +81,7 @@ def actions_of(outcome: Outcome) -> tuple[str, ...]:
     return tuple(f"{item.word} {item.number} {item.action.tool or item.action.id}" for item in outcomes.judged(outcome))
 
 
-def said_of(one: Mapping[str, Any]) -> TimelineDecision:
+def said_of(row: Mapping[str, Any]) -> TimelineDecision:
     """Return one reviewer's decision, from a row of SAID."""
-    name = f"{one['first']} {one['last']}".strip() or one["username"]
-    return TimelineDecision(name, one["verdict"], b64decode(one["comment"]).decode(errors="replace"), one["counts"])
+    name = f"{row['first']} {row['last']}".strip() or row["username"]
+    return TimelineDecision(name, row["verdict"], b64decode(row["comment"]).decode(errors="replace"), row["counts"])

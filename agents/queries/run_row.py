@@ -22,7 +22,7 @@ from agents.presentation.timeline.facts import TimelineFork
 from agents.serving.missing_workers import SERVED, Service
 from checkpoints.access.permissions import REWIND_RUN, Person, PersonKind, kind_of, teams_where
 from checkpoints.models import Run
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.checkpoint_kinds import ASIDE
@@ -52,7 +52,7 @@ _GATES = "FROM approvals_gate g WHERE g.run_id = r.id AND g.status = 'open' AND 
 _CHILDREN = f"""
 'children', (
   SELECT jsonb_agg(to_jsonb(c)) FROM (
-    SELECT r.id AS run, r.title, r.status, r.reason, r.next_step, p.agent, l.step, l.ordered, l.held,
+    SELECT r.id AS run, r.title, r.status, r.reason, r.next_step, p.agent, l.step, l.ordered, l.held AS awaits_turn,
       r.frozen_at IS NOT NULL AS frozen, p.external,
       (SELECT coalesce(jsonb_agg(seq), '[]') FROM checkpoints_checkpoint
         WHERE id = ANY(l.landings) AND run_id = l.parent_id) AS landed,
@@ -119,7 +119,7 @@ class RunRow:
     may_move: bool  # the reader may rewind, edit, fork, cancel and settle it
     took: timedelta  # by its steps, on every branch
     reused: int  # steps that did not have to run
-    held: timedelta  # at gates, open ones up to now
+    time_at_gates: timedelta  # at gates, open ones up to now
     served: Service  # whether a worker serves it
     failed: bool  # whether an attempt failed
     pruned: bool  # whether retention removed something of it
@@ -140,30 +140,30 @@ def run_read_or_404(request: HttpRequest, run_id: int) -> RunRow:
     found = _visible(run_id, reader.pk, kind=kind_of(reader))
     if not found:
         raise Http404("No such run")
-    return told(found[0])
+    return build_row(found[0])
 
 
-@prepared
+@prepared_statement
 def _visible(run: Any, reader: Any, *, kind: PersonKind) -> QuerySet[Run]:
-    """Read a run with the columns that `told` needs, if the reader may see it."""
+    """Read a run with the columns that `build_row` needs, if the reader may see it."""
     seeing = kind.person(reader)
     return annotated(Run.objects.visible_to(seeing), seeing).filter(pk=run)
 
 
 def read(run: Run, reader: User) -> RunRow:
     """Read a run again, as it is now."""
-    return told(annotated(Run.objects.all(), reader).get(pk=run.pk))
+    return build_row(annotated(Run.objects.all(), reader).get(pk=run.pk))
 
 
 def annotated(runs: QuerySet[Run], reader: User | Person) -> QuerySet[Any, Any]:
-    """Annotate runs with the columns that `told` needs."""
+    """Annotate runs with the columns that `build_row` needs."""
     members = teams_where(reader, REWIND_RUN).filter(pk=OuterRef("team_id"))
     return runs.select_related("plan", "team", "started_by").annotate(
         may_move=Exists(members), kin=ArraySubquery(_kin(reader)), whole=WHOLE
     )
 
 
-def course(run_id: int) -> Course:
+def read_course(run_id: int) -> Course:
     """Return the path to one run's head."""
     run: Any = Run.objects.annotate(whole=WAY).get(pk=run_id)
     return course_of(run, run.whole)
@@ -181,7 +181,7 @@ def _kin(reader: User | Person) -> QuerySet[Any, Any]:
     return others.exclude(pk=OuterRef("pk")).order_by("pk").values(one=columns)[:KIN]
 
 
-def told(run: Any) -> RunRow:
+def build_row(run: Any) -> RunRow:
     """Build a RunRow from a run that `annotated` read."""
     whole, origin = run.whole, run.whole["origin"]
     return RunRow(
@@ -190,7 +190,7 @@ def told(run: Any) -> RunRow:
         may_move=run.may_move,
         took=timedelta(microseconds=int(whole["took"] or 0)),
         reused=int(whole["reused"]),
-        held=timedelta(seconds=float(whole["held"] or 0)),
+        time_at_gates=timedelta(seconds=float(whole["held"] or 0)),
         served=Service(whole["served"][0], _moment(whole["served"][1])),
         failed=whole["failed"],
         pruned=whole["pruned"],
@@ -201,13 +201,13 @@ def told(run: Any) -> RunRow:
         child_counts=whole["counts"] or {},
         among=whole["among"],
         above=[Ancestor(*item) for item in whole["above"] or ()],
-        turn=1 + len(course_of(run, whole).of(whole["turns_of_step"] or ())),
+        turn=1 + len(course_of(run, whole).on_path(whole["turns_of_step"] or ())),
         origin=f"R-{origin[0]}, checkpoint {origin[1]}" if origin else "",
     )
 
 
-def _moment(said: str | None) -> datetime | None:
-    return datetime.fromisoformat(said) if said else None
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
 
 
 def course_of(run: Run, whole: Mapping[str, Any]) -> Course:

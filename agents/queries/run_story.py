@@ -18,7 +18,7 @@ from agents.runs import activity
 from approvals.audit.event_words import ROUTINE
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Event, Note, Run
-from checkpoints.postgresql.prepared_rows import OneOf, prepared
+from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
 from checkpoints.runs import notes
 from checkpoints.runs.plans import spec_of
 
@@ -71,7 +71,7 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
     known = headers_of(run, before, looked_at)
     window = window_of(run, before, known)
     events = events_of(run, window, {run.head} | {checkpoint.id for checkpoint in known if checkpoint.seq in looked_at})
-    on_path = read.course.of([checkpoint.seq for checkpoint in window])
+    on_path = read.course.on_path([checkpoint.seq for checkpoint in window])
     end = (
         None if run.status in Run.LIVE else next((event for event in events if event.kind == f"run.{run.status}"), None)
     )
@@ -91,13 +91,13 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
         forks=tuple(forks_of(read, window)),
         pruned=tuple(pruned_of(run, window)) if read.pruned else (),
         newest=not window or window[-1].seq == run.seq,
-        started_by=starter(run),
+        started_by=starter_name(run),
         changed_at=run.finished_at or (end.at if end else None),
         # Empty if its agent ended it, also after it had settled its effects on a person's order.
         ended_by=end.actor_name if end and not end.actor.startswith("agent:") else "",
         origin=read.origin,
         wait=None if held else Wait.objects.current(run),
-        kept=() if held or run.status not in Run.LIVE else tuple(StepCheckpoint.objects.under_way(run)),
+        step_checkpoints=() if held or run.status not in Run.LIVE else tuple(StepCheckpoint.objects.under_way(run)),
         program=program_of(run) if run.plan.external and run.status in Run.LIVE else None,
     )
     return RunScene(read, story, window, known, [event for event in events if event.kind not in ROUTINE])
@@ -112,7 +112,7 @@ def headers_of(run: Run, before: int | None, looked_at: Collection[int]) -> list
     return headers
 
 
-@prepared
+@prepared_statement
 def _headers(run: Any, looked_at: Any, before: Any) -> QuerySet[Checkpoint]:
     notes = Note.objects.filter(checkpoint=OuterRef("pk")).order_by("pk").values("text")
     own = Checkpoint.objects.filter(run=run, seq__lt=before).order_by("-seq")
@@ -142,7 +142,7 @@ def events_of(run: Run, window: Sequence[Checkpoint], noted: Collection[UUID | N
     return _events(run.pk, about, ended=ended, ordered=any(checkpoint.kind in ORDERS for checkpoint in window))
 
 
-@prepared
+@prepared_statement
 def _events(run: Any, about: Any, *, ended: str, ordered: bool) -> QuerySet[Event]:
     own = Event.objects.filter(run_id=run).exclude(kind="checkpoint.saved").order_by("-id")
     asked = Q(pk__in=own.exclude(kind__in=ROUTINE).values("pk")[: activity.PAGE + 1])
@@ -150,11 +150,11 @@ def _events(run: Any, about: Any, *, ended: str, ordered: bool) -> QuerySet[Even
         asked |= Q(pk__in=own.filter(kind=ended).values("pk")[:1])
     if ordered:
         asked |= Q(pk__in=own.filter(kind__in=ORDERED).values("pk")[:MOST_ORDERS])
-    noted = Event.objects.told().filter(OneOf(F("subject"), about), kind__in=notes.KINDS)
+    noted = Event.objects.sealable().filter(OneOf(F("subject"), about), kind__in=notes.KINDS)
     return own.filter(asked | Q(pk__in=noted.values("pk"))).select_related("words")
 
 
-def starter(run: Run) -> str:
+def starter_name(run: Run) -> str:
     """Return the name of whoever started the run, as people know it."""
     if run.started_by:
         return run.started_by.get_full_name() or run.started_by.get_username()

@@ -11,7 +11,7 @@ from django.db import connection
 
 from agents.presentation.timeline.facts import TimelineCheckpoint, TimelineGap
 from checkpoints.models import Checkpoint, Event, Gap, Plan, Run
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 
 from .performed_effects import execution_of
 from .run_row import RunRow
@@ -103,7 +103,7 @@ def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
 def orders_of(events: Iterable[Event]) -> dict[int, str]:
     """Map the number of a checkpoint to who ordered that rewind, edit or fork."""
     found = [event for event in events if event.kind in ORDERED]
-    return {int(decode(bytes(event.data)).get("seq", 1)): event.actor_name for event in found}
+    return {int(decode_canonical(bytes(event.data)).get("seq", 1)): event.actor_name for event in found}
 
 
 def versions_of(run: Run, window: Sequence[Checkpoint]) -> dict[int, str]:

@@ -20,7 +20,7 @@ from agents.compatibility import deployed
 from agents.definition import environment, feedback, fields
 from agents.definition.agent import Agent, AgentType, RunInfo
 from agents.definition.feedback import ReviewerQuestion, SaidAtGate
-from agents.definition.plan_builder import parameters, steps_of
+from agents.definition.plan_builder import parameter_names, steps_of
 from agents.definition.registered import RegisteredAgent
 from agents.errors import AgentError
 from agents.steps import alarms, execute
@@ -111,7 +111,7 @@ def _call(question: AgentQuestion, known: RegisteredAgent, asked: ReviewerQuesti
     """Call the agent's method with what its parameters name. Raises whatever it raises."""
     agent, run = known.agent, question.gate.run
     config = environment.config_for(run, agent)
-    wanted = parameters(getattr(agent, feedback.ANSWER))
+    wanted = parameter_names(getattr(agent, feedback.ANSWER))
     values = {name: fields.read(agent.State, name, state) for name in wanted if name != feedback.QUESTION}
     if feedback.QUESTION in wanted:
         values[feedback.QUESTION] = asked

@@ -56,7 +56,7 @@ def checked(
         raise WorkInvalid(faults)
     try:
         whole = completed(card, step=step, plan=plan, state=state)
-        whole = drawn(whole, team=team, policy=policy, plan=plan, tools=tools)
+        whole = draw_card(whole, team=team, policy=policy, plan=plan, tools=tools)
     except (CardRefused, ValueRefused) as error:
         raise WorkInvalid([FieldError(pointer="", message=str(error))]) from error
     if faults := faults_of(whole) or list(_pins(whole)):
@@ -64,12 +64,12 @@ def checked(
     return whole
 
 
-def drawn(
+def draw_card(
     card: Card, *, team: Group, policy: Policy, plan: PlanSpec | None = None, tools: Mapping[str, Tool] | None = None
 ) -> Card:
     """Return the card as people registered its tools. Raises ToolNotRegistered and ToolMismatched."""
     try:
-        return registered_tools.drawn(card, team=team, policy=policy, plan=plan, tools=tools)
+        return registered_tools.draw_card(card, team=team, policy=policy, plan=plan, tools=tools)
     except ToolRefused as error:
         refusal = ToolNotRegistered if isinstance(error, NotRegistered) else ToolMismatched
         faults = [(f"/actions/{fault.number}{fault.pointer}", fault.message) for fault in error.faults]
@@ -106,15 +106,15 @@ def _places(card: Card, state: Mapping[str, Any]) -> Iterator[FieldError]:
     for number, action in enumerate(card.actions):
         if action.id in ids[:number]:
             yield FieldError(pointer=f"/actions/{number}/id", message=f"{action.id!r} is used twice")
-        if action.pointer and not json_pointer.has(state, action.pointer):
+        if action.pointer and not json_pointer.has_value(state, action.pointer):
             words = f"there is nothing at {action.pointer} in the state"
             yield FieldError(pointer=f"/actions/{number}/pointer", message=words)
             continue
-        arguments = json_pointer.find(state, action.pointer) if action.pointer else action.arguments
+        arguments = json_pointer.find_value(state, action.pointer) if action.pointer else action.arguments
         for place, member, fault in drawing.faults_of(action.draws, arguments):
             yield FieldError(pointer=f"/actions/{number}/draws/{place}/{member}", message=fault)
     for number, quote in enumerate(card.quotes):
-        if not json_pointer.has(state, quote.pointer):
+        if not json_pointer.has_value(state, quote.pointer):
             words = f"there is nothing at {quote.pointer} in the state"
             yield FieldError(pointer=f"/quotes/{number}/pointer", message=words)
 
@@ -135,9 +135,9 @@ def _pins(card: Card) -> Iterator[FieldError]:
     for number, action in enumerate(card.actions):
         if action.registered:  # pinned by people, who may pin what is left out
             continue
-        spoken_of = walk.parts([action.schema], action.schema)
-        named = {json_pointer.join("", name) for part in spoken_of for name in walk.properties(part)}
+        spoken_of = walk.list_parts([action.schema], action.schema)
+        named = {json_pointer.join("", name) for part in spoken_of for name in walk.property_schemas(part)}
         for place, pin in enumerate(action.pinned):
-            if not json_pointer.has(action.arguments, pin) and pin not in named:
+            if not json_pointer.has_value(action.arguments, pin) and pin not in named:
                 words = f"there is nothing at {pin} in the arguments; a pin must be a JSON Pointer into them"
                 yield FieldError(pointer=f"/actions/{number}/pinned/{place}", message=words)

@@ -26,8 +26,8 @@ from checkpoints.runs.plans import spec_of
 from checkpoints.store import claims
 
 from . import implied_plan
-from .reach import whole
-from .session_cache import SESSIONS, claimed, session_of
+from .reach import load_run
+from .session_cache import SESSIONS, claim_run, session_of
 
 PATIENCE = timedelta(seconds=5)  # the time in which the program may be first
 AT_ONCE = 100
@@ -68,7 +68,7 @@ def go_on(run_id: int) -> bool:
         SESSIONS.take(run_id)
         try:
             with transaction.atomic():
-                claim = claimed(whole(run_id), worker=NAMED, lease=claims.TAKE_OVER_LEASE, by=SYSTEM)
+                claim = claim_run(load_run(run_id), worker=NAMED, lease=claims.TAKE_OVER_LEASE, by=SYSTEM)
                 if claim is None:
                     return False
                 owner = Client.objects.filter(run=run_id).values_list("owner", flat=True).first()

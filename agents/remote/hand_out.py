@@ -47,4 +47,4 @@ def hand_out(gate_id: int, *, to: str, by: Actor) -> HandedOut:
         if first := not record.exists():
             gate.say("gate.handed_out", by=by, data={"to": mark})
         event = record.earliest("pk")
-        return HandedOut(event.at, canonical_json.decode(bytes(event.data))["to"] == mark, first)
+        return HandedOut(event.at, canonical_json.decode_canonical(bytes(event.data))["to"] == mark, first)

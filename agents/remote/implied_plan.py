@@ -14,9 +14,9 @@ from typing import Any
 from agents.definition.options import EffectOptions
 from approvals.cards.action import Action
 from approvals.cards.card import Card
-from approvals.schema.walk import rewritten
+from approvals.schema.walk import rewrite_schema
 from checkpoints.runs.plans import PlanSpec, StepSpec
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 GATE, RESULT, FEEDBACK = "ask", "_result", "feedback"
 VERSION = "posted-"  # the prefix of such plans' versions
@@ -37,7 +37,7 @@ class PostedGate:
     ask_only: bool  # it performs nothing: the run ends with the decision
 
 
-def implied(posted: PostedGate) -> tuple[PlanSpec, bytes]:
+def imply_plan(posted: PostedGate) -> tuple[PlanSpec, bytes]:
     """Return the plan of such a run, and its digest, with which its version begins."""
     ids = [action.id for action in posted.card.actions]
     performed = [] if posted.ask_only else posted.card.actions
@@ -55,16 +55,16 @@ def implied(posted: PostedGate) -> tuple[PlanSpec, bytes]:
     schema = {"type": "object", "properties": properties, "required": [*shown, *ids], "$defs": _definitions(posted)}
     doc = "Asks before it acts." if effects else "Asks, and does nothing by itself."
     spec = PlanSpec(posted.agent, "", doc, schema, (gate, *effects))
-    digest = hashlib.sha256(canonical(spec.to_json())).digest()
+    digest = hashlib.sha256(encode_canonical(spec.to_json())).digest()
     return replace(spec, version=f"{VERSION}{digest.hex()[:12]}"), digest
 
 
-def shaped(value: Any, depth: int = 0) -> dict[str, Any]:
+def infer_schema(value: Any, depth: int = 0) -> dict[str, Any]:
     """Return a schema for a value that came without one, so that people get a field for each of its members."""
     if isinstance(value, dict) and 0 < len(value) <= MEMBERS and depth < DEPTH:
         return {
             "type": "object",
-            "properties": {name: shaped(item, depth + 1) for name, item in value.items()},
+            "properties": {name: infer_schema(item, depth + 1) for name, item in value.items()},
             "required": sorted(value),
             "additionalProperties": False,
         }
@@ -102,4 +102,4 @@ def _moved(schema: Mapping[str, Any], action: str) -> Any:
         return {**part, "$ref": f"{DEFINED}{action}.{str(ref).removeprefix(DEFINED)}"} if own else part
 
     kept = {name: item for name, item in schema.items() if name not in ("$defs", "$id")}
-    return rewritten(kept, referring, values=True)
+    return rewrite_schema(kept, referring, values=True)

@@ -50,7 +50,7 @@ def miss() -> int:
         Client.objects.filter(pk__in=[client.pk for client in found]).update(missed_at=Now())
         Client.objects.missed().exclude(run__status__in=Run.LIVE).delete()  # a program that returns is added again
         live = [client.run for client in found if client.run.status in Run.LIVE]
-        event_log.append(
+        event_log.append_events(
             [event_log.Entry(kind="run.missed", subject=f"run:{run.pk}", run=run, by=SYSTEM) for run in live]
         )
     return len(live)

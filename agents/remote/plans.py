@@ -29,7 +29,7 @@ from checkpoints.models import Plan, Run
 from checkpoints.runs import plans as stored
 from checkpoints.runs.plans import PlanSpec, spec_of
 from checkpoints.values import json_pointer
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
 from . import states
 
@@ -44,7 +44,7 @@ TAKEN = "model_"  # pydantic's own names
 
 def keep(spec: PlanSpec) -> Plan:
     """Store the plan of an external version. Raises PlanRefused with every fault at once."""
-    return stored.keep(_checked(canonical(spec.to_json())), external=True)
+    return stored.keep(_checked(encode_canonical(spec.to_json())), external=True)
 
 
 def _weight(known: PlanSpec | RegisteredAgent | None) -> int:
@@ -52,7 +52,9 @@ def _weight(known: PlanSpec | RegisteredAgent | None) -> int:
     spec = known.spec if isinstance(known, RegisteredAgent) else known
     if spec is None:
         return 1
-    return 1 + max(len(spec.state_schema.get("properties", {})), len(canonical(spec.state_schema)) // LIKE_A_FIELD)
+    return 1 + max(
+        len(spec.state_schema.get("properties", {})), len(encode_canonical(spec.state_schema)) // LIKE_A_FIELD
+    )
 
 
 def register(spec: PlanSpec, *, teams: Collection[int], by: Actor) -> Plan:
@@ -74,7 +76,7 @@ def _checked(body: bytes) -> PlanSpec:
 
     Raises PlanRefused.
     """
-    spec = PlanSpec.from_json(decode(body))
+    spec = PlanSpec.from_json(decode_canonical(body))
     if any(name == spec.agent for name, _ in registry.agents()):
         raise PlanRefused([FieldError(pointer="", message=f"{spec.agent} is an agent of this server")])
     with validate.counted():
@@ -111,7 +113,7 @@ def declared(plan: Plan) -> RegisteredAgent:
 
 
 def _schema_faults(schema: Mapping[str, Any]) -> Iterator[FieldError]:
-    if len(canonical(dict(schema))) > LARGEST:
+    if len(encode_canonical(dict(schema))) > LARGEST:
         yield FieldError(pointer="/state_schema", message=f"is larger than {LARGEST} bytes; declare fewer names")
         return
     if wrong := validate.unusable(schema):
@@ -134,11 +136,11 @@ def _schema_faults(schema: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def _signal_faults(signals: Mapping[str, Any]) -> Iterator[FieldError]:
-    if len(canonical(dict(signals))) > LARGEST:
+    if len(encode_canonical(dict(signals))) > LARGEST:
         yield FieldError(pointer="/signals", message=f"is larger than {LARGEST} bytes; declare fewer")
         return
     for name, schema in signals.items():
-        at = f"/signals{json_pointer.pointer(name)}"
+        at = f"/signals{json_pointer.make_pointer(name)}"
         if not plan_builder.NAME.fullmatch(name):
             yield FieldError(pointer=at, message="must have only small letters, digits, - and _, a letter first")
         elif wrong := validate.unusable(schema):

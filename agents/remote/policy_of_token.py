@@ -16,12 +16,12 @@ from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec, spec_of
 
 
-def policy_of(token: Token | None, said: str) -> str:
+def policy_of(token: Token | None, policy_name: str) -> str:
     """Return the policy of a gate posted without a plan: the one it names, or the token's. Raises WorkNotAllowed."""
     only = token.policy if token else ""
-    if said and only and said != only:
+    if policy_name and only and policy_name != only:
         raise _not_for(only)
-    return said or only
+    return policy_name or only
 
 
 def check_plan(token: Token | None, steps: Sequence[StepSpec]) -> None:

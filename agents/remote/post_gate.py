@@ -17,7 +17,7 @@ from django.db import transaction
 from agents.definition import fields
 from agents.errors import FieldError, InputRefused
 from agents.models import Client, Token
-from agents.runs.start import checked
+from agents.runs.start import validate_input
 from agents.text import one_line
 from agents.work_errors import TooManyGates, WorkInvalid
 from approvals.cards import likeness
@@ -34,14 +34,14 @@ from checkpoints.errors import ValueRefused
 from checkpoints.events import event_log
 from checkpoints.layout.snapshot import RowDraft
 from checkpoints.models import Plan, Run
-from checkpoints.postgresql.insert_rows import insertion
+from checkpoints.postgresql.insert_rows import build_insertion
 from checkpoints.runs.plans import spec_of
 from checkpoints.store import start_waiting
 from checkpoints.values import json_pointer
 from checkpoints.values.list_digests import ListDigest
 
 from . import asking, lost_programs, plans, policy_of_token
-from .implied_plan import FEEDBACK, GATE, RESULT, PostedGate, implied, shaped
+from .implied_plan import FEEDBACK, GATE, RESULT, PostedGate, imply_plan, infer_schema
 from .turns import RemoteTurn
 
 
@@ -121,15 +121,15 @@ class _Posting:
         """
         named = [replace(action, tool=action.tool or action.id) for action in posted.card.actions]
         card = replace(posted.card, actions=named)
-        known = asking.drawn(card, team=self.sender.team, policy=policy, tools=self.tools).actions
+        known = asking.draw_card(card, team=self.sender.team, policy=policy, tools=self.tools).actions
         pairs = zip(posted.card.actions, known, strict=True)
         return replace(
-            card, actions=[replace(action, schema=on.schema or shaped(action.arguments)) for action, on in pairs]
+            card, actions=[replace(action, schema=on.schema or infer_schema(action.arguments)) for action, on in pairs]
         )
 
     def run(self, posted: PostedGate) -> tuple[Run, dict[str, Any]]:
         """Return the run and its first state. Raises PlanRefused and InputRefused."""
-        spec, digest = implied(posted)
+        spec, digest = imply_plan(posted)
         plan = self.plans.get(digest) or plans.keep(spec)
         self.plans[digest] = plan
         known = plans.registered(plan.pk) or plans.declared(plan)
@@ -138,7 +138,7 @@ class _Posting:
             plan=plan, team=self.sender.team, title=one_line(posted.card.title, 200), thread=posted.thread,
             started_by=self.sender.owner, started_as=self.sender.by.id,
         )  # fmt: skip
-        return run, fields.whole(checked(known.agent.State, values))
+        return run, fields.whole(validate_input(known.agent.State, values))
 
 
 def post(posted: Sequence[PostedGate], sender: Sender, *, batch: bool = False) -> list[RemoteTurn]:
@@ -219,17 +219,17 @@ def _with_authors(new: NewGate) -> NewGate:
     return new._replace(authors=authorship.authors(new.run, new.checkpoint, new.step.name, new.card))
 
 
-def _write_all(made: Sequence[_New], gates: Sequence[NewGate], posting: _Posting) -> list[RemoteTurn]:
+def _write_all(prepared: Sequence[_New], gates: Sequence[NewGate], posting: _Posting) -> list[RemoteTurn]:
     """Write the runs and their gates, with all events, and return the turns: each waits for people."""
-    sender, runs = posting.sender, [row.run for row in made]
+    sender, runs = posting.sender, [row.run for row in prepared]
     titles = [opening.heading(gate.card.title) or gate.step.title for gate in gates]
-    rows = start_waiting.first_rows(runs, [row.draft for row in made], [f"asks: {title}" for title in titles])
+    rows = start_waiting.first_rows(runs, [row.draft for row in prepared], [f"asks: {title}" for title in titles])
     name, token = one_line(sender.worker, 120), sender.token
     clients = [
         Client(run_id=run.pk, token=token, owner=sender.owner, name=name, deferred=sender.deferred) for run in runs
     ]
     drafted, of_gates = opening.drafted(gates, by=sender.by, at=posting.at)
-    event_log.append([
+    event_log.append_events([
         entry
         for gate, first in drafted
         for entry in (
@@ -237,7 +237,7 @@ def _write_all(made: Sequence[_New], gates: Sequence[NewGate], posting: _Posting
             opening.opened(gate, first, by=sender.by),
             start_waiting.waits(gate.run, sender.by),
         )
-    ], beside=[*rows, *insertion(clients), *of_gates])  # fmt: skip
+    ], extras=[*rows, *build_insertion(clients), *of_gates])  # fmt: skip
     outbox.tell_all([gate for gate, _ in drafted], "gate.opened")
     for gate, first in drafted:
         automatic.approve(gate.pk, first)

@@ -60,14 +60,14 @@ def to_work(run_id: int, *, by: User) -> ReachedRun:
     reached = ReachedRun._make([*found[0], by.pk]) if found else None
     if reached is None or not (reached.seen or sees_all(by, VIEW_RUN)):
         raise Http404("No such run")
-    if not token_scope.of(by).take_in(team=reached.team, agent=reached.agent):
+    if not token_scope.bounds_of(by).take_in(team=reached.team, agent=reached.agent):
         raise Http404("No such run")
     if not reached.may:
         raise WorkNotAllowed(say_missing_permission(by, START_RUN, Group.objects.get(pk=reached.team)))
     if not reached.external:
         raise NotExternal(f"{reached.agent} runs on this server; its workers work on the runs.")
     if reached.silent:
-        lost_programs.heard(whole(run_id))
+        lost_programs.heard(load_run(run_id))
     return reached
 
 
@@ -85,6 +85,6 @@ def record_writer(run: Run, person: User) -> None:
     event_log.record("program.joined", subject=f"run:{run.pk}", run=run, by=of_user(person))
 
 
-def whole(run_id: int) -> Run:
+def load_run(run_id: int) -> Run:
     """Return the run's row, with its plan."""
     return Run.objects.select_related("plan", "team").get(pk=run_id)

@@ -26,13 +26,13 @@ from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import claims, named_files
 from checkpoints.values import artifacts
-from checkpoints.values.json_pointer import pointer
+from checkpoints.values.json_pointer import make_pointer
 from checkpoints.values.ops import Append, Splice
-from checkpoints.values.patch import same
+from checkpoints.values.patch import are_same
 
 from . import plans
 from .remote_performer import RemotePerformer
-from .turns import RemoteTurn, check_next, check_settled, first_undone, go_further, go_on, reached
+from .turns import RemoteTurn, check_next, check_settled, current_turn, first_undone, go_further, go_on
 
 Status = Effect.Status
 DONE, FAILED, UNKNOWN = "done", "failed", "unknown"
@@ -77,8 +77,8 @@ def whole(session: RunSession, state: Mapping[str, Any]) -> dict[str, Any]:
     missing = [name for name in before if name not in state]
     if missing:
         words = "is missing; send the whole state, or `ops` for some fields"
-        raise WorkInvalid([FieldError(pointer=pointer("state", name), message=words) for name in missing])
-    return {name: value for name, value in state.items() if name not in before or not same(before[name], value)}
+        raise WorkInvalid([FieldError(pointer=make_pointer("state", name), message=words) for name in missing])
+    return {name: value for name, value in state.items() if name not in before or not are_same(before[name], value)}
 
 
 def begin(session: RunSession, name: str) -> RemoteTurn:
@@ -91,7 +91,7 @@ def begin(session: RunSession, name: str) -> RemoteTurn:
     row = perform.newest(session, spec)
     if row is not None and row.status == Status.INTENDED and row.token == session.claim.token:
         session.handed_out = HandOut(spec, effect=row)
-        return reached(session)
+        return current_turn(session)
     session.performer = RemotePerformer(begun=spec.name)
     return go_further(session, going=True)
 
@@ -132,14 +132,14 @@ def reported(
         undo_left_behind.not_undone(session, spec, row.undoes, row, end, ReportedFailure(error))
     else:
         perform.not_done(session, spec, row, end, ReportedFailure(error))
-    return reached(session)
+    return current_turn(session)
 
 
 def failed(session: RunSession, name: str, error: str, *, retry: bool) -> RemoteTurn:
     """Record that a step failed: its plan's retry tries it again later, else a person is asked. Raises OutOfTurn."""
     spec = check_next(session, name, "step", "gate", "effect")
     execute.failed(session, spec, ReportedFailure(error) if retry else StepFailed(error))
-    return reached(session)
+    return current_turn(session)
 
 
 def late(row: Effect, status: str, written: StepWrites, error: str) -> None:
@@ -164,7 +164,7 @@ def late(row: Effect, status: str, written: StepWrites, error: str) -> None:
 def released(session: RunSession) -> RemoteTurn:
     """Release the run as it is. Raises Fenced."""
     claims.release(session.claim, status="queued", reason="released by its program", by=session.by, attempts=0)
-    return reached(session)
+    return current_turn(session)
 
 
 def ended(session: RunSession, status: str, reason: str) -> RemoteTurn:
@@ -218,7 +218,7 @@ def _fits(
     _check_files(run, written.writes, state)
     if strange := [name for name in written.writes if name not in spec.writes]:
         words = f"is not written by {spec.name}; declare it in the plan"
-        raise WorkInvalid([FieldError(pointer=pointer(name), message=words) for name in strange])
+        raise WorkInvalid([FieldError(pointer=make_pointer(name), message=words) for name in strange])
     try:
         return outputs.checked(known.agent, known.spec, spec, written.returned())
     except OutputRefused as error:  # the writes are declared, so it is the next step
@@ -233,7 +233,9 @@ def _check_lists(known: RegisteredAgent, writes: Mapping[str, Any]) -> None:
     for name, write in writes.items():
         grows = isinstance(write, (Append, Splice)) and name in properties
         if grows and properties[name] and not fields.is_list(known.agent.State, name):
-            raise WorkInvalid([FieldError(pointer=pointer(name), message="is not a list, so nothing can be appended")])
+            raise WorkInvalid(
+                [FieldError(pointer=make_pointer(name), message="is not a list, so nothing can be appended")]
+            )
 
 
 def _check_files(run: Run, writes: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:

@@ -30,7 +30,7 @@ from checkpoints.store import claims
 from checkpoints.store.claims import Claim, ClaimedRun
 
 from . import plans
-from .reach import ReachedRun, note_owner, whole
+from .reach import ReachedRun, load_run, note_owner
 from .remote_performer import RemotePerformer
 
 KEPT, LARGEST = 256, 32 * 1024 * 1024  # runs, and bytes of their states together, which take several times that
@@ -45,7 +45,7 @@ WHERE r.id = $1 AND r.token = $2 AND r.status = 'running'
 class SessionCache:
     """The kept runs, the least recently used first. One call at a time works on a run."""
 
-    kept: OrderedDict[int, RunSession] = field(default_factory=OrderedDict)
+    sessions: OrderedDict[int, RunSession] = field(default_factory=OrderedDict)
     locks: WeakValueDictionary[int, threading.Lock] = field(default_factory=WeakValueDictionary)
     guard: threading.Lock = field(default_factory=threading.Lock)
 
@@ -60,21 +60,21 @@ class SessionCache:
     def take(self, run_id: int) -> RunSession | None:
         """Take a run out of the cache, so that the caller alone has it."""
         with self.guard:
-            return self.kept.pop(run_id, None)
+            return self.sessions.pop(run_id, None)
 
     def put(self, session: RunSession) -> None:
         """Keep the run for the next call, if its program has something to do in it."""
         if session.handed_out is None:
             return
         with self.guard:
-            self.kept[session.run.pk] = session
-            while len(self.kept) > KEPT or (len(self.kept) > 1 and self.size > LARGEST):
-                self.kept.popitem(last=False)
+            self.sessions[session.run.pk] = session
+            while len(self.sessions) > KEPT or (len(self.sessions) > 1 and self.size > LARGEST):
+                self.sessions.popitem(last=False)
 
     @property
     def size(self) -> int:
         """Return the bytes of all the states that are kept."""
-        return sum(session.snapshot.size for session in self.kept.values())
+        return sum(session.snapshot.size for session in self.sessions.values())
 
 
 SESSIONS = SessionCache()
@@ -87,7 +87,7 @@ def at_work(run: ReachedRun, token: int) -> Iterator[RunSession]:
     The caller has the run `alone` until its own transaction, around this one, is committed, and afterwards turns Fenced
     into `stale`. Raises Fenced, StaleToken, RunEnded and NotVerified.
     """
-    session = _kept(run, token) or session_of(_held(run.id, token), run.by)
+    session = _cached_session(run, token) or session_of(_claim_by_token(run.id, token), run.by)
     session.performer, session.handed_out, session.for_whom = RemotePerformer(), None, run.by
     with transaction.atomic(savepoint=False):
         if session.plan.goes_on_asking or session.run.settling or session.may_have_left:
@@ -98,7 +98,7 @@ def at_work(run: ReachedRun, token: int) -> Iterator[RunSession]:
     SESSIONS.put(session)
 
 
-def claimed(run: Run, *, worker: str, lease: float, by: Actor) -> ClaimedRun | None:
+def claim_run(run: Run, *, worker: str, lease: float, by: Actor) -> ClaimedRun | None:
     """Claim the run, in the caller's transaction, after the rows that are locked before it; None where nobody may."""
     gates_beside.lock_with_effects(run.pk)
     return claims.claim(run.pk, plan_ids=[run.plan_id], worker=worker, lease=lease, by=by)
@@ -106,7 +106,7 @@ def claimed(run: Run, *, worker: str, lease: float, by: Actor) -> ClaimedRun | N
 
 def session_of(claim: Claim, for_whom: int | None) -> RunSession:
     """Return the engine's session of a run that a program has claimed on behalf of `for_whom`. Raises NotVerified."""
-    run = whole(claim.run_id)
+    run = load_run(claim.run_id)
     known = plans.registered(run.plan_id)
     if known is None:
         raise LookupError(f"{run.plan} is not an external agent")
@@ -117,7 +117,7 @@ def session_of(claim: Claim, for_whom: int | None) -> RunSession:
     )
 
 
-def _kept(run: ReachedRun, token: int) -> RunSession | None:
+def _cached_session(run: ReachedRun, token: int) -> RunSession | None:
     """Return the kept session, if nothing has happened to the run since."""
     session = SESSIONS.take(run.id)
     if session is None or session.claim.token != token or (run.head, run.token) != (session.snapshot.id, token):
@@ -126,7 +126,7 @@ def _kept(run: ReachedRun, token: int) -> RunSession | None:
     return session
 
 
-def _held(run_id: int, token: int) -> Claim:
+def _claim_by_token(run_id: int, token: int) -> Claim:
     """Return the claim that a program holds by its token."""
     found = run_sql(_HELD, [run_id, token, claims.TAKE_OVER_LEASE])
     if not found:
@@ -143,7 +143,7 @@ def stale(run_id: int, token: int) -> WorkRefused:
             "Another request with this token was saved at the same moment; go on from the run's state now."
         )
     if run.status in ENDED:
-        return ended(run)
+        return ended_refusal(run)
     if run.status == Run.Status.WAITING:
         waits = "The run waits for people, and nobody has claimed it. Wait for the outcome, then claim it."
         gate = gate_of(run)
@@ -163,7 +163,7 @@ def gate_of(run: Run) -> Gate | None:
     return next(iter(found), None)
 
 
-def ended(run: Run) -> RunEnded:
+def ended_refusal(run: Run) -> RunEnded:
     """Return, as an exception, that a run has ended, and how."""
     why = f": {run.reason}" if run.reason else ""
     return RunEnded(f"The run is {run.status}{why}. It has ended: start another, or fork this one.")
@@ -171,7 +171,7 @@ def ended(run: Run) -> RunEnded:
 
 def renew(run_id: int, token: int) -> float:
     """Begin the lease anew and return its seconds. Raises StaleToken, RunEnded."""
-    claim = _held(run_id, token)
+    claim = _claim_by_token(run_id, token)
     if not claims.renew(claim):
         raise stale(run_id, token)
     return claim.lease

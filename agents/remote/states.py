@@ -65,7 +65,7 @@ def state_of(schema: Mapping[str, Any]) -> type[BaseModel]:
         warnings.simplefilter("ignore", UserWarning)
         base: type[_State] = _OpenState if schema.get("additionalProperties") is True else _State
         made = create_model("State", __base__=base, **members)
-    made.described, made.held = dict(schema), held
+    made.described, made.field_checks = dict(schema), held
     return made
 
 
@@ -83,7 +83,7 @@ class _State(BaseModel):
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=())
     described: ClassVar[dict[str, Any]] = {}
-    held: ClassVar[dict[str, Held]] = {}
+    field_checks: ClassVar[dict[str, Held]] = {}
 
     @classmethod
     def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -96,8 +96,10 @@ class _State(BaseModel):
         lines: list[InitErrorDetails] = []
         with validate.counted():
             for name, value in obj.items() if isinstance(obj, Mapping) else ():
-                for place, message in cls.held[name].faults(value) if name in cls.held else ():
-                    lines.append({"type": _error(message), "loc": (name, *json_pointer.tokens(place)), "input": value})
+                for place, message in cls.field_checks[name].faults(value) if name in cls.field_checks else ():
+                    lines.append(
+                        {"type": _error(message), "loc": (name, *json_pointer.split_pointer(place)), "input": value}
+                    )
             if lines:
                 raise ValidationError.from_exception_data("State", lines)
             return super().model_validate(obj, **kwargs)
@@ -109,19 +111,19 @@ class _OpenState(_State):
     model_config = ConfigDict(extra="allow")
 
 
-def _annotated(held: Held, part: Mapping[str, Any], beside: Mapping[str, Any]) -> Any:
+def _annotated(list_check: Held, part: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:
     """Annotate a list and its items, so that an appended item is checked alone."""
     items = part.get("items", {})
-    item = Held({**items, **beside} if items else {})
-    return Annotated[list[Annotated[Any, item]], held]
+    item = Held({**items, **definitions} if items else {})
+    return Annotated[list[Annotated[Any, item]], list_check]
 
 
 def _lists(schema: Mapping[str, Any]) -> bool:
     return schema.get("type") == "array" and isinstance(schema.get("items", {}), Mapping)
 
 
-def _or_null(schema: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, Any]:
-    if not schema or not validate.faults_of({**schema, **beside}, None):
+def _or_null(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    if not schema or not validate.faults_of({**schema, **definitions}, None):
         return dict(schema)
     kept = {name: value for name, value in schema.items() if name in ("title", "description")}
     bare = {name: value for name, value in schema.items() if name not in (*kept, "default")}

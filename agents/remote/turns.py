@@ -24,8 +24,8 @@ from checkpoints.actors import Actor
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
 
-from .reach import ReachedRun, note_owner, whole
-from .session_cache import SESSIONS, claimed, ended, gate_of, session_of
+from .reach import ReachedRun, load_run, note_owner
+from .session_cache import SESSIONS, claim_run, ended_refusal, gate_of, session_of
 
 UNDO = "undo"
 TAKEN_AT = {"step": "checkpoints", "gate": "gates", "effect": "effects"}  # by the kind of a step, under its run
@@ -59,8 +59,8 @@ def claim(reached: ReachedRun, *, worker: str, lease: float, by: Actor, token: T
     run_id = reached.id
     SESSIONS.take(run_id)
     with transaction.atomic():
-        run, named = whole(run_id), one_line(worker, 120)
-        made = claimed(run, worker=named, lease=lease, by=by)
+        run, named = load_run(run_id), one_line(worker, 120)
+        made = claim_run(run, worker=named, lease=lease, by=by)
         if made is None:
             raise why_not(run_id)
         note_owner(run, reached)
@@ -74,17 +74,17 @@ def claim(reached: ReachedRun, *, worker: str, lease: float, by: Actor, token: T
 def go_on(session: RunSession) -> RemoteTurn:
     """Take the run as far as it goes by itself, from the decision at its head."""
     engine.go_on(session)
-    return reached(session)
+    return current_turn(session)
 
 
 def go_further(session: RunSession, going: bool) -> RemoteTurn:
     """Go on after a step that has just been saved, dropping what was handed out before, and return the turn."""
     session.handed_out = None
     engine.turns(session, going)
-    return reached(session)
+    return current_turn(session)
 
 
-def reached(session: RunSession) -> RemoteTurn:
+def current_turn(session: RunSession) -> RemoteTurn:
     """Return the turn for what is handed out, or one without work where the run waits or has ended."""
     out = session.handed_out
     if out is None:
@@ -104,7 +104,7 @@ def reached(session: RunSession) -> RemoteTurn:
 
 def without_work(run_id: int, token: int) -> RemoteTurn:
     """Return the turn of a program that has nothing to do in the run, or has lost it."""
-    run = whole(run_id)
+    run = load_run(run_id)
     return RemoteTurn(run=run, token=token, seq=run.seq, gate=gate_of(run))
 
 
@@ -142,7 +142,7 @@ def why_not(run_id: int) -> WorkRefused:
     """Return, as an exception, why a run cannot be claimed."""
     run = Run.objects.select_related("plan").get(pk=run_id)
     if run.status in ENDED:
-        return ended(run)
+        return ended_refusal(run)
     if run.status == Run.Status.WAITING:
         waits = gate_of(run)
         gate = waits.pk if waits else None

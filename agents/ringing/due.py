@@ -53,7 +53,7 @@ def rooms(most: int) -> list[QueueRoom]:
         Plan.objects.alias(due=subquery).filter(due__isnull=False, external=False).only("agent", "version", "external")
     ):
         plans[registry.queue_for(plan)].append(plan.pk)
-    held = _held(plans)
+    held = _count_waiting(plans)
     found = []
     for queue, of in plans.items():
         number = _due().filter(plan__in=of)[: held.get(queue, 0) + most].count()
@@ -117,7 +117,7 @@ def _due() -> RunQuerySet:
     return Run.objects.due().filter(status__in=[Run.Status.QUEUED, Run.Status.RUNNING]).order_by()
 
 
-def _held(names: dict[str, list[int]]) -> dict[str, int]:
+def _count_waiting(names: dict[str, list[int]]) -> dict[str, int]:
     try:
         return queues.waiting(names)
     except redis.RedisError as error:

@@ -39,17 +39,17 @@ class RecentRings:
         _, pause = self.rung.get((number, token), (now, FIRST / 2))
         self.rung[number, token] = (now, min(LONGEST, pause * 2))
 
-    def rang_all(self, of: Iterable[tuple[int, int]]) -> None:
+    def rang_all(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Note doorbells that were sent just now."""
         now = time.monotonic()
-        for number, token in of:
+        for number, token in pairs:
             self.rang(number, token, now)
 
-    def ring_for_each(self, found: Iterable[tuple[int, int]], ring: Callable[[int], bool], *, most: int) -> int:
+    def ring_for_each(self, pairs: Iterable[tuple[int, int]], ring: Callable[[int], bool], *, most: int) -> int:
         """Ring for the (number, token) that are not in their pause; return how many there were."""
         now = time.monotonic()
         quiet = set(self.quiet(now))
-        waiting = [item for item in found if item not in quiet][:most]
+        waiting = [item for item in pairs if item not in quiet][:most]
         for number, token in waiting:
             if not ring(number):
                 break  # the broker is down: nothing is lost, the next pass tries again

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from agents.definition.feedback import Words, appended
+from agents.definition.feedback import Words, append_words
 from agents.effects import hold_left_behind
 from agents.errors import InvariantBroken
 from agents.gates import outcome_writes
@@ -17,14 +17,14 @@ from agents.steps import execute, recovery_gate
 from agents.text import one_line
 from approvals.audit import evidence
 from approvals.engine_rules import gates
-from approvals.english import quoted
+from approvals.english import quote_titles
 from approvals.models import Gate, Outcome
 from checkpoints import crash_points, store
 from checkpoints.errors import NoSuchCheckpoint, ValueRefused
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import Snapshot
-from checkpoints.values.patch import touched
+from checkpoints.values.patch import touched_members
 
 from . import open_gates
 from .apply_recovery import misfit, recover
@@ -73,14 +73,14 @@ def _beside(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -
         if outcome.kind in gates.AGREED:
             writes = outcome_writes.writes(session, gate, outcome)
             return session.save("answered", spec, writes, session.snapshot.next_step, by=by, slice_over=False)
-        told = outcome_writes.told(session, gate, outcome, session.snapshot.state)
+        told = outcome_writes.describe_decision(session, gate, outcome, session.snapshot.state)
         if outcome.kind == Kind.REJECTED and outcome.then == "back":
             return _send_back(session, spec, gate, outcome, told, kind="answered")
         if outcome.kind == Kind.EXPIRED and outcome.then == "rollback":
             return _roll_back(session, spec, outcome, told, kind="answered")
         return session.save("answered", spec, told, spec.name, end="cancelled", reason=why_ended(outcome), by=by)
     except (InvariantBroken, ValueRefused) as error:
-        reason = f"The decision at {quoted([gate.title])} does not fit the state any more: {error}"
+        reason = f"The decision at {quote_titles([gate.title])} does not fit the state any more: {error}"
         return session.save("answered", spec, {}, spec.name, end="failed", reason=reason, by=by)
 
 
@@ -105,7 +105,7 @@ def _review(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -
         if session.path.head.kind == "reopen":
             return _resume(session, spec, outcome, writes)
         return session.save("gate", spec, writes, session.plan.next_after(spec.name), by=by, slice_over=False)
-    told = outcome_writes.told(session, gate, outcome, session.snapshot.state)
+    told = outcome_writes.describe_decision(session, gate, outcome, session.snapshot.state)
     if outcome.kind == Kind.REJECTED and outcome.then == "back":
         return _send_back(session, spec, gate, outcome, told)
     if outcome.kind == Kind.EXPIRED and outcome.then == "rollback":
@@ -122,7 +122,7 @@ def _resume(session: RunSession, spec: StepSpec, outcome: Outcome, writes: dict[
     """
     by, effect = who(outcome), session.path.head.step
     asked, since = gates.closed_last(session.path.places, spec.name)
-    changed = touched(outcome.state_patch)
+    changed = touched_members(outcome.state_patch)
     back = asked is not None and gates.edit_goes_back(session.plan, since, changed)
     target = _target(session, asked.parent) if asked is not None and back else None
     if target is None:
@@ -147,7 +147,7 @@ def _send_back(
     start = gates.sent_back_to(session.path.places, spec.name, back_to, beside=kind == "answered")
     target = _target(session, start and start.parent)
     said = Words(text=outcome.words, by=outcome.by_name or outcome.by, at=outcome.created_at, gate=gate.pk)
-    feedback = appended(session.agent, spec.feedback, [said])
+    feedback = append_words(session.agent, spec.feedback, [said])
     if target is None:
         return session.save(kind, spec, told | feedback, back_to, by=by, slice_over=False)
     session.check_rules(told | feedback, target.state)

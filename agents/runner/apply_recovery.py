@@ -16,7 +16,7 @@ from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate, repair
 from approvals.cards.recovery_answers import STATUS_BY_ANSWER, TRIED_AGAIN, RecoveryAnswer
 from approvals.engine_rules import effects
-from approvals.english import quoted
+from approvals.english import quote_titles
 from approvals.models import Gate, Outcome
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
@@ -40,7 +40,9 @@ def recover(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -
     if _asks(gate, RecoveryAnswer.GAVE):
         if choice == RecoveryAnswer.GAVE and effect is not None and effect.adoptable:
             try:
-                return perform.adopt(session, spec, effect, outputs.told(session.agent, spec, answer.get("value")))
+                return perform.adopt(
+                    session, spec, effect, outputs.check_entered(session.agent, spec, answer.get("value"))
+                )
             except (ValueRefused, OutputRefused) as error:
                 return misfit(session, spec, outcome, error)
         return _stop(session, spec, outcome) if choice != RecoveryAnswer.GAVE else _aside(session, spec, outcome)
@@ -142,7 +144,7 @@ def _happened(session: RunSession, spec: StepSpec, effect: Effect, outcome: Outc
             recovery_gate.quarantine(session, spec, said)
         return False
     try:
-        output = outputs.told(session.agent, spec, value)
+        output = outputs.check_entered(session.agent, spec, value)
         with transaction.atomic():
             effect.done(translate_history.packed(session.snapshot, effect, output), by=by)
             next_step = session.plan.next_after(spec.name)
@@ -163,7 +165,7 @@ def misfit(session: RunSession, spec: StepSpec, outcome: Outcome, error: Excepti
 def _stop(session: RunSession, spec: StepSpec, outcome: Outcome, *, leave: bool = False) -> bool:
     """End the run. `leave`: nobody answered about an effect to settle, so nothing more is settled."""
     by = who(outcome)
-    step = quoted([spec.title])
+    step = quote_titles([spec.title])
     reason = f"{step} failed; stopped by {name(outcome)}"
     if outcome.kind in (Kind.EXPIRED, Kind.WITHDRAWN):
         reason = f"{step} failed; {why_ended(outcome)}"

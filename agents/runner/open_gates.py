@@ -14,7 +14,7 @@ from agents.session import gates_beside
 from agents.session.run_session import RunSession
 from approvals.audit import evidence
 from approvals.engine_rules import gates
-from approvals.english import quoted
+from approvals.english import quote_titles
 from approvals.models import Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.store import claims
@@ -62,7 +62,7 @@ def waited_for(session: RunSession, rows: Sequence[Gate]) -> list[Gate]:
 
 def wait(session: RunSession, rows: Sequence[Gate], held_by: Sequence[Gate]) -> bool:
     """Release the run until one of its gates is decided. False where one was closed meanwhile."""
-    reason = f"waits for the decision at {quoted([gate.title for gate in held_by])}"
+    reason = f"waits for the decision at {quote_titles([gate.title for gate in held_by])}"
     return opening.wait_for(session, rows, reason)
 
 

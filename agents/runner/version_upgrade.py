@@ -35,7 +35,7 @@ from agents.session.run_session import RunSession
 from agents.steps import execute, retry
 from agents.steps.local_performer import LOCAL
 from approvals.engine_rules import effects
-from approvals.english import quoted
+from approvals.english import quote_titles
 from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints import actors, store
@@ -64,7 +64,9 @@ def brought(run: Run, snapshot: Snapshot, way: UpcastPath) -> dict[str, Any]:
     """
     asking = RunPath.to(snapshot.id).asking() if spec_of(run.plan).goes_on_asking else {}
     if gate := Gate.objects.open().filter(run_id=run.pk, checkpoint__in=list(asking)).order_by("pk").first():
-        raise UpcastFailed(f"It waits for the decision at {quoted([gate.title])}, which was asked for this version")
+        raise UpcastFailed(
+            f"It waits for the decision at {quote_titles([gate.title])}, which was asked for this version"
+        )
     gone = way.lacks([snapshot.next_step])
     if gone:
         raise UpcastFailed(f"Version {way.to.spec.version} has no step {gone[0]}, and no upcaster names another")

@@ -18,7 +18,7 @@ from approvals.audit.event_words import ROUTINE, Happening
 from checkpoints.audit.filters import AuditFilters
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.runs.plans import spec_of
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 
 PAGE = 20
 LOOKED = 2_000
@@ -67,7 +67,7 @@ class ActivityFilters:
 class ActivityPage:
     """A page of activity, the newest first, and the start of the next page; 0 if there is none."""
 
-    told: Sequence[Happening]
+    happenings: Sequence[Happening]
     next: int = 0
 
 
@@ -75,7 +75,7 @@ def page(run: Run, asked: ActivityFilters) -> ActivityPage:
     """Return the newest matches, or those below a place. At most two statements."""
     if asked.family == SAVES:
         return _saves(run, asked)
-    own = Event.objects.told().filter(run_id=run.pk).order_by("-id")
+    own = Event.objects.sealable().filter(run_id=run.pk).order_by("-id")
     own = own.filter(pk__lt=asked.before) if asked.before else own
     looked = list(own.values_list("pk", flat=True)[: LOOKED + 1])
     fits = Event.objects.filter(pk__in=looked[:LOOKED]).filter(_KINDS.get(asked.family, Q()))
@@ -83,10 +83,10 @@ def page(run: Run, asked: ActivityFilters) -> ActivityPage:
     return of_events(found, run, next=looked[LOOKED - 1] if len(looked) > LOOKED else 0)
 
 
-def of_events(found: Sequence[Event], run: Run, *, next: int = 0) -> ActivityPage:
+def of_events(events: Sequence[Event], run: Run, *, next: int = 0) -> ActivityPage:
     """Make a page of these events of a run, which may be one more than it holds; `next` if there is more to search."""
-    shown, titles = found[:PAGE], spec_of(run.plan).titles
-    return ActivityPage([happening(event, titles) for event in shown], shown[-1].pk if len(found) > PAGE else next)
+    shown, titles = events[:PAGE], spec_of(run.plan).titles
+    return ActivityPage([happening(event, titles) for event in shown], shown[-1].pk if len(events) > PAGE else next)
 
 
 def _saves(run: Run, asked: ActivityFilters) -> ActivityPage:
@@ -120,7 +120,7 @@ def happening(event: Event, titles: Mapping[str, str]) -> Happening:
         at=event.at,
         kind=event.kind,
         who=event.actor_name or event.actor,
-        data=decode(bytes(event.data)),
+        data=decode_canonical(bytes(event.data)),
         text=bytes(words.text).decode(errors="replace") if words else "",
         titles=titles,
     )

@@ -91,15 +91,15 @@ def ids(wanted: RunFilters, *, teams: Collection[int], most: int, waiting: Seque
     which = "".join(f" AND {condition}" for condition in conditions)
     words, gate, run = looked_for(wanted.words)
     if not (words or gate or run):
-        return _found(_RUNS.format(plans, which), [asked, *of_plans, *values, most, most])
+        return _read_ids(_RUNS.format(plans, which), [asked, *of_plans, *values, most, most])
     found_by = [words, run, words, gate]
-    newest = _found(_NEWEST.format(plans, which, _NEW), [asked, *of_plans, *values, WALKED, *found_by, most])
+    newest = _read_ids(_NEWEST.format(plans, which, _NEW), [asked, *of_plans, *values, WALKED, *found_by, most])
     if len(newest) == most:
         return newest
-    return _found(_RARE.format(_OLD, plans, which), [*found_by, asked, *of_plans, *values, most])
+    return _read_ids(_RARE.format(_OLD, plans, which), [*found_by, asked, *of_plans, *values, most])
 
 
-def _found(sql: str, values: list[Any]) -> list[int]:
+def _read_ids(sql: str, values: list[Any]) -> list[int]:
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
         return [row[0] for row in cursor.fetchall()]

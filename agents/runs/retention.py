@@ -44,11 +44,11 @@ def named_by_teams() -> Iterator[tuple[int, bytes]]:
     yield from _kept_in_steps(StepCheckpoint.objects.filter(run__plan__external=False), "run__team")
 
 
-def _kept_in_steps(found: QuerySet[StepCheckpoint], *before: str) -> Iterator[tuple[Any, ...]]:
+def _kept_in_steps(rows: QuerySet[StepCheckpoint], *before: str) -> Iterator[tuple[Any, ...]]:
     """Yield what steps kept, after the columns `before`.
 
     What cannot be read is left out: it leads nowhere, and its run will be frozen.
     """
-    for *known, codec, value in stray_artifacts.columns(found, *before, "codec", "value"):
+    for *known, codec, value in stray_artifacts.columns(rows, *before, "codec", "value"):
         with suppress(ValueError):
             yield *known, payloads.unpack(codec, bytes(value))

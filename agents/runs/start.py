@@ -24,7 +24,7 @@ from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Run
 from checkpoints.runs.plans import PlanSpec
-from checkpoints.values.json_pointer import pointer
+from checkpoints.values.json_pointer import make_pointer
 
 
 def start_run(
@@ -40,7 +40,7 @@ def start_run(
     thread: str = "",
     within: timedelta | None = None,
     parent: Run | None = None,
-    held: str = "",
+    wait_reason: str = "",
     priority: int | None = None,
     number: int | None = None,
 ) -> Run:
@@ -48,16 +48,16 @@ def start_run(
 
     `within`: the time after which the run is cancelled if it still lives; the agent's own `lasts` unless given.
     `priority`: from 0, the most urgent, to 9; the agent's own unless given.
-    `parent`: the run whose step starts it; `held`: why it waits for its turn, instead of being queued; `number`: its
-    own, where that was drawn before.
+    `parent`: the run whose step starts it; `wait_reason`: why it waits for its turn, instead of being
+    queued; `number`: its own, where that was drawn before.
     `agent` is a name, of which the newest version runs, or the version itself of an external agent.
     `config` is set over the defaults of the agent's Config; the result is kept with the run, and so are the
     versions of the libraries that the agent declares. Raises UnknownAgent, PlanChanged, and InputRefused or
     ConfigRefused with every error at once.
     """
-    known = registry.named(agent) if isinstance(agent, str) else agent
+    known = registry.agent_named(agent) if isinstance(agent, str) else agent
     check_policies(known.spec, team)
-    state = checked(known.agent.State, input)
+    state = validate_input(known.agent.State, input)
     recorded = environment.current(known.agent, config)
     name = titled(known.agent, state) if title is None else title
     try:
@@ -76,11 +76,11 @@ def start_run(
                 thread=thread,
                 within=known.agent.lasts if within is None else within,
                 parent=parent,
-                held=held,
+                wait_reason=wait_reason,
                 priority=known.agent.priority if priority is None else priority,
                 number=number,
             )
-            if not held:
+            if not wait_reason:
                 transaction.on_commit(lambda: doorbell.ring(run.pk, known.queue, run.priority))
     except ValueRefused as error:
         raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
@@ -106,14 +106,14 @@ def titled(agent: type[Agent], state: BaseModel) -> str:
     return str(redact.scrubbed(title, veil.words(fields.whole(state)))) if veil else title
 
 
-def checked(state: type[BaseModel], input: Any) -> BaseModel:
+def validate_input(state: type[BaseModel], input: Any) -> BaseModel:
     """Return the input as an instance of the agent's state. Raises InputRefused with every error at once."""
     if not isinstance(input, Mapping):
         raise InputRefused([FieldError(pointer="", message="the input must be a JSON object")])
     strange = [name for name in input if name not in state.model_fields]
-    errors = [FieldError(pointer=pointer(name), message="the agent's state has no such field") for name in strange]
+    errors = [FieldError(pointer=make_pointer(name), message="the agent's state has no such field") for name in strange]
     try:
-        fields.veil(state).kept(dict(input), {})  # refuses placeholders, which stand for no secret yet
+        fields.veil(state).restore(dict(input), {})  # refuses placeholders, which stand for no secret yet
     except ValueRefused as error:
         raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
     try:

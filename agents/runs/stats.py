@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db import connection
 
-from approvals.insights.durations import quantile, spread
+from approvals.insights.durations import compute_quantile, count_by_span
 from checkpoints.models import Run
 
 LOOKED_AT = 1000  # the newest runs of an agent
@@ -102,8 +102,8 @@ def _figures(rows: Sequence[Any]) -> AgentFigures:
         decided=lines.count("decided"),
         expired=lines.count("expired"),
         withdrawn=lines.count("withdrawn"),
-        half=quantile(waited, 0.5),
-        most=quantile(waited, 0.9),
-        within=spread(waited),
+        half=compute_quantile(waited, 0.5),
+        most=compute_quantile(waited, 0.9),
+        within=count_by_span(waited),
         due=due,
     )

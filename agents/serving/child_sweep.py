@@ -42,7 +42,7 @@ class ChildSweep:
     """
 
     ordered: int = 0  # the number of the last parent whose orders were carried out
-    held: int = 0  # that of the last one whose held children were let go
+    released: int = 0  # that of the last one whose held children were let go
     looked_at: int = 0  # the number of the last parent with live children
     awaited: int = 0  # that of the last parent that waits for some
 
@@ -56,8 +56,8 @@ class ChildSweep:
         done = sum(child_orders.carry_out(parent) for parent in ordering)
         bereaved, self.looked_at = child_orders.bereaved(self.looked_at, LOOKED_AT)
         done += sum(child_orders.end_with(parent) for parent in bereaved)
-        holding = turns.holding(AT_ONCE, after=self.held)
-        self.held = _next(holding, AT_ONCE)
+        holding = turns.holding(AT_ONCE, after=self.released)
+        self.released = _next(holding, AT_ONCE)
         done += sum(turns.let_go(parent) for parent in holding)
         missed, self.awaited = uncounted(self.awaited, LOOKED_AT)
         return done + wake(missed)

@@ -54,7 +54,7 @@ def watch(sender: Any, **_: Any) -> None:
     threading.Thread(target=_watch, args=(sender,), name="hearing", daemon=True).start()
 
 
-def told() -> str:
+def describe_ended_worker() -> str:
     """Return a line about the worker that was ended lately because it took nothing, or "". Raises redis.RedisError."""
     result: Any = queues.client().get(KEY)
     return result.decode(errors="replace") if result else ""

@@ -29,7 +29,7 @@ FROM checkpoints_run r JOIN checkpoints_plan p ON p.id = r.plan_id CROSS JOIN LA
 class Service:
     """The service of a plan: a worker is there or not, and the time one was last heard of; None: never."""
 
-    there: bool
+    has_worker: bool
     heard: datetime | None
 
 
@@ -39,13 +39,13 @@ def of_plans(plans: Collection[int]) -> dict[int, Service]:
     return {plan: Service(there, heard) for plan, there, heard in found}
 
 
-def told(run: Run) -> str:
+def describe_idle(run: Run) -> str:
     """Say why no worker has taken a run that is due; empty if it is not due, or only just became so."""
     return idle(run)[0]
 
 
 def idle(run: Run) -> tuple[str, bool]:
-    """Return what `told` says, and whether a worker for the run is there."""
+    """Return what `describe_idle` says, and whether a worker for the run is there."""
     there, heard, due, now = run_sql(_OF_RUN, [run.pk])[0]
     named = f"{run.plan.agent} {run.plan.version}"
     if due is None or due > now or (there and due > now - LATE):

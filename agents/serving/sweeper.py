@@ -68,7 +68,7 @@ class Sweeper:
     tried: RecentRings = field(default_factory=RecentRings)  # the runs that were tried out in another version
     alone: RecentRings = field(default_factory=RecentRings)  # external runs that were tried without their program
     sent: RecentRings = field(default_factory=RecentRings)  # deliveries, by their attempts
-    told: RecentRings = field(default_factory=RecentRings)  # rings for notices, by what waits
+    notified: RecentRings = field(default_factory=RecentRings)  # rings for notices, by what waits
     asked: RecentRings = field(default_factory=RecentRings)  # questions at gates, by their attempts
     unclosed: RecentRings = field(default_factory=RecentRings)  # gates that could not be closed, by their version
     unescalated: RecentRings = field(default_factory=RecentRings)  # levels, by their number
@@ -162,7 +162,7 @@ class Sweeper:
 
     def ring_for_notices(self) -> int:
         """Ring where people are to be told something; return whether they are. One message is enough for all."""
-        return self.told.ring_for_each(notifying.waiting(), lambda _: doorbell.ring_for_notices(), most=AT_ONCE)
+        return self.notified.ring_for_each(notifying.waiting(), lambda _: doorbell.ring_for_notices(), most=AT_ONCE)
 
     def upgrade(self) -> int:
         """Wake runs whose version is gone and that can be upgraded; return how many. The others are left alone.
@@ -268,7 +268,7 @@ class Sweeper:
             self._forget()
 
     def _forget(self) -> None:
-        for rung in (self.bells, self.kept_waiting, self.verifying, self.sent, self.told, self.asked):
+        for rung in (self.bells, self.kept_waiting, self.verifying, self.sent, self.notified, self.asked):
             rung.forget()
 
 

@@ -33,8 +33,8 @@ def wake_timers(bells: RecentRings | None = None) -> int:
     return woken
 
 
-def _ring(found: list[WokenRun], bells: RecentRings | None) -> None:
-    plans = Plan.objects.only("agent", "version", "external").in_bulk({run.plan for run in found})
+def _ring(woken: list[WokenRun], bells: RecentRings | None) -> None:
+    plans = Plan.objects.only("agent", "version", "external").in_bulk({run.plan for run in woken})
     queues = {number: registry.queue_for(plan) for number, plan in plans.items()}
-    if doorbell.ring_for_many((run.id, queues[run.plan], run.priority) for run in found) and bells is not None:
-        bells.rang_all((run.id, run.token) for run in found)
+    if doorbell.ring_for_many((run.id, queues[run.plan], run.priority) for run in woken) and bells is not None:
+        bells.rang_all((run.id, run.token) for run in woken)

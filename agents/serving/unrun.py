@@ -48,7 +48,7 @@ def look(most: int) -> int:
         for gate in late:
             gate.say("gate.begun", by=SYSTEM)
         waiting = {gate: raised for gate, raised, begun, ended in found if not (begun or ended)}
-        count = sum(_told(gate, raised=waiting[gate.pk]) for gate in _gates(waiting))
+        count = sum(_tell_unrun(gate, raised=waiting[gate.pk]) for gate in _gates(waiting))
     return count + len(late)
 
 
@@ -57,7 +57,7 @@ def _gates(numbers: Iterable[int]) -> list[Gate]:
     return list(Gate.objects.filter(pk__in=wanted).select_related("run__plan", "policy")) if wanted else []
 
 
-def _told(gate: Gate, *, raised: bool) -> bool:
+def _tell_unrun(gate: Gate, *, raised: bool) -> bool:
     """Tell people that nothing of the gate has run; False where they were told before, or are not to be told."""
     row, reason = Unrun.objects.filter(pk=gate.pk), why(gate)
     if reason is None:

@@ -12,7 +12,7 @@ from approvals.cards.action import Action, SettledAction
 from approvals.cards.precondition import Precondition
 from approvals.engine_rules import gates, permissions
 from approvals.models import Outcome
-from checkpoints.postgresql.prepared_rows import OneOf, prepared
+from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
 from checkpoints.runs.plans import StepSpec
 
 from . import manual_changes
@@ -36,7 +36,7 @@ def last_outcome(session: RunSession, spec: StepSpec) -> Outcome | None:
     return session.allowing[asked]
 
 
-@prepared
+@prepared_statement
 def _outcomes(run: Any, steps: Any, settled: Any) -> QuerySet[Outcome]:
     found = Outcome.objects.filter(
         OneOf(F("gate__step"), steps), OneOf(F("gate__checkpoint"), settled), gate__run_id=run

@@ -18,7 +18,7 @@ from agents.models import ChildLink, Effect
 from approvals.engine_rules import children, effects
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Run
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.store import executions
@@ -67,7 +67,7 @@ def of_run(run_id: int) -> list[ChildLink]:
     return _of_run(run_id)
 
 
-@prepared
+@prepared_statement
 def _of_run(run: Any) -> QuerySet[ChildLink]:
     return _with_effects(ChildLink.objects.filter(parent=run))
 
@@ -163,7 +163,7 @@ def undoable(rows: Sequence[ChildLink], run_id: int) -> list[ChildLink]:
 def of_other_versions(rows: Collection[ChildLink]) -> set[int]:
     """Return those of these children, by their keys, that have begun in another version than a new one would."""
     names = {row.agent for row in rows} & registry.names()
-    served = {(known.spec.agent, known.spec.version) for known in map(registry.named, names)}
+    served = {(known.spec.agent, known.spec.version) for known in map(registry.agent_named, names)}
     saved = Checkpoint.objects.filter(run__in=[row.run_id for row in rows])
     found = saved.values_list("run_id", "plan__agent", "plan__version").distinct() if rows else ()
     others = {run for run, *version in found if tuple(version) not in served}

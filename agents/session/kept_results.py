@@ -8,7 +8,7 @@ from django.conf import settings
 
 from agents.errors import AgentError
 from checkpoints.errors import ValueRefused
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 
 def packed(call: str, result: Any, *, instead: str) -> bytes:
@@ -17,7 +17,7 @@ def packed(call: str, result: Any, *, instead: str) -> bytes:
     `instead`: what to do where it is larger.
     """
     try:
-        content = canonical(result)
+        content = encode_canonical(result)
     except ValueRefused as error:
         where = f"at {error.pointer} " if error.pointer else ""
         raise AgentError(f"{call}: the result {where}{error.reason}, so it cannot be kept.") from error

@@ -14,7 +14,7 @@ from uuid import UUID
 from approvals.engine_rules import gates, steps
 from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.store import executions
-from checkpoints.store.header import CheckpointHeader, ancestry
+from checkpoints.store.header import CheckpointHeader, trace_ancestry
 from checkpoints.values.checkpoint_kinds import ASIDE, MAY_LEAVE_BEHIND, MOVED_BY_PERSON, OUTPUT_LANDED, Kind
 
 FORCING = ("rewind", "repair")  # kinds after which the next step runs whatever is recorded
@@ -46,7 +46,7 @@ class RunPath:
     @classmethod
     def within(cls, head: UUID, known: Mapping[UUID, CheckpointHeader]) -> RunPath:
         """Return the path that ends at `head`, from headers that are loaded already. Raises NoSuchCheckpoint."""
-        found = ancestry(head, known)
+        found = trace_ancestry(head, known)
         if not found:
             raise NoSuchCheckpoint
         return cls(found)

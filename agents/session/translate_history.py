@@ -21,8 +21,8 @@ from checkpoints import store
 from checkpoints.models import Checkpoint, Plan
 from checkpoints.runs.plans import spec_of
 from checkpoints.store import Snapshot
-from checkpoints.values.ops import DROP, Append, Splice, apply
-from checkpoints.values.patch import same
+from checkpoints.values.ops import DROP, Append, Splice, apply_write
+from checkpoints.values.patch import are_same
 
 State = dict[str, Any]
 
@@ -87,7 +87,7 @@ def writes_from(target: Snapshot, plan: Plan, writes: Mapping[str, Any]) -> Stat
         return dict(writes)
     now = _brought(target.state, target.plan_id, plan)
     made = difference(target.state, now)
-    return made | {name: apply(now.get(name), write) if name in made else write for name, write in writes.items()}
+    return made | {name: apply_write(now.get(name), write) if name in made else write for name, write in writes.items()}
 
 
 def going_on_from(target: Snapshot, plan: Plan) -> tuple[str, State]:
@@ -105,7 +105,7 @@ def going_on_from(target: Snapshot, plan: Plan) -> tuple[str, State]:
 
 def difference(before: State, after: State) -> State:
     """Return the writes that turn `before` into `after`."""
-    changed = {name: value for name, value in after.items() if name not in before or not same(before[name], value)}
+    changed = {name: value for name, value in after.items() if name not in before or not are_same(before[name], value)}
     return {**changed, **{name: DROP for name in before if name not in after}}
 
 
@@ -122,14 +122,14 @@ def _written(output: StepOutput, after: State, before: State, now: State, new: f
     grows = any(isinstance(write, (Append, Splice)) for write in output.writes.values())
     writes: State = {}
     for name in sorted(names):
-        kept = name in output.writes and name in after and same(after[name], now[name])
+        kept = name in output.writes and name in after and are_same(after[name], now[name])
         writes[name] = output.writes[name] if kept else _grown(before.get(name), now[name]) if grows else now[name]
     return writes | dict.fromkeys(changed.keys() - now.keys(), DROP)
 
 
 def _grown(before: Any, now: Any) -> Any:
     """Return an Append for a list that only became longer, since it may land on another list; else `now`."""
-    if isinstance(before, list) and isinstance(now, list) and same(now[: len(before)], before):
+    if isinstance(before, list) and isinstance(now, list) and are_same(now[: len(before)], before):
         return Append(now[len(before) :])
     return now
 

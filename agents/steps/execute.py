@@ -14,7 +14,7 @@ from agents.definition import outputs
 from agents.errors import AgentError, InvariantBroken, Retry, StepFailed, StepTimeout, Suspended
 from agents.models import Failure
 from agents.session.run_session import RunSession
-from agents.text import one_line, utf8
+from agents.text import encode_tail, one_line
 from agents.waits.suspend import suspend
 from approvals.errors import CardRefused
 from checkpoints import crash_points
@@ -116,7 +116,7 @@ def keep(session: RunSession, spec: StepSpec, error: BaseException) -> None:
         step=spec.name,
         attempt=session.attempt,
         error=session.clean(said(error)),
-        traceback=utf8(trace, TRACEBACK_LIMIT),
+        traceback=encode_tail(trace, TRACEBACK_LIMIT),
     )
     data = {"step": spec.name, "attempt": session.attempt}
     event_log.record("step.failed", subject=f"run:{session.run.pk}", run=session.run, by=session.by, data=data)

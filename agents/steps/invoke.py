@@ -10,7 +10,7 @@ import structlog
 
 from agents.definition import fields
 from agents.definition.options import MARK, Method, Undo
-from agents.definition.plan_builder import KEY, parameters
+from agents.definition.plan_builder import KEY, parameter_names
 from agents.errors import EffectFailed
 from agents.session.run_session import RunSession
 
@@ -30,7 +30,7 @@ def call_about(session: RunSession, name: str, step: str, state: Mapping[str, An
 
     Raises EffectFailed where the state lacks a field: its default would say nothing about the effect.
     """
-    lacks = [each for each in parameters(getattr(session.agent, name)) if each != KEY and each not in state]
+    lacks = [each for each in parameter_names(getattr(session.agent, name)) if each != KEY and each not in state]
     if lacks:
         named = ", ".join(lacks)
         raise EffectFailed(f"{name} reads {named}, which the state of {step} does not have; nothing was called.")
@@ -45,7 +45,7 @@ def call_method(session: RunSession, name: str, state: Mapping[str, Any], *, key
     instance = session.instance()
     method = getattr(instance, name)
     said = getattr(method, MARK, None)
-    wanted = parameters(getattr(session.agent, name))
+    wanted = parameter_names(getattr(session.agent, name))
     values = {each: fields.read(session.agent.State, each, state) for each in wanted if each != KEY}
     if KEY in wanted:
         values[KEY] = key

@@ -33,7 +33,7 @@ from checkpoints.runs import holds
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import Snapshot
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 
 from . import refusals
 from .alarms import unalarmed
@@ -73,7 +73,7 @@ class StepMemory:
                 kept = self._keep(name, digest, made)
         else:
             log.info("call.remembered", step=self.spec.name, call=name)
-        return decode(kept)
+        return decode_canonical(kept)
 
     def sent(self) -> tuple[str, str]:
         """Return the kind and step of the checkpoint from which the run came to this step."""

@@ -19,7 +19,7 @@ from agents.text import one_line
 from checkpoints import crash_points
 from checkpoints.errors import Fenced, ValueRefused
 from checkpoints.runs.plans import StepSpec
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 LARGEST = 10_000_000  # bytes of one value
 log = structlog.get_logger()
@@ -45,7 +45,7 @@ class MidStepCheckpoints:
         if not isinstance(name, str) or name != one_line(name, 100):
             raise AgentError(f"checkpoint() takes a name of at most 100 printable characters; it got {name!r}.")
         try:
-            content = canonical(value)
+            content = encode_canonical(value)
         except ValueRefused as error:
             where = f"at {error.pointer} " if error.pointer else ""
             raise AgentError(f"checkpoint(): the value {where}{error.reason}, so it cannot be kept.") from error

@@ -31,7 +31,7 @@ from checkpoints.errors import ValueRefused
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import Snapshot
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
 from .time_limits import limited
@@ -125,7 +125,7 @@ class StepResources:
         if self.spec.kind != "step":
             raise AgentError(f"{self.spec.name} is an effect, whose result may be adopted; let a step open {name!r}.")
         try:
-            content = canonical(described)
+            content = encode_canonical(described)
         except ValueRefused as error:
             raise AgentError(f"hold({name!r}): the description {error.reason}, so it cannot be kept.") from error
         if len(content) > LARGEST:
@@ -163,7 +163,7 @@ class StepResources:
         """Compare an environment variable with its value when the run began to depend on it, or keep that."""
         value = os.environ.get(name.removeprefix(VARIABLE))
         if known is None:
-            self._described[name] = canonical(value)
+            self._described[name] = encode_canonical(value)
         elif known.content != value:
             before, now = ("not set" if each is None else repr(each) for each in (known.content, value))
             raise _not_restored(name, f"it was {before}, and is {now} here")

@@ -15,7 +15,7 @@ from agents.models import Spoken
 from agents.session.run_session import RunSession
 from approvals.live import ephemeral
 from approvals.schema import redact
-from checkpoints.postgresql.sql import storable
+from checkpoints.postgresql.sql import make_storable
 from checkpoints.runs.plans import StepSpec
 
 from .alarms import unalarmed
@@ -41,7 +41,7 @@ class LiveText:
             return
         self._next, self.spoken = now + PAUSE, text
         run, claim = self.session.run, self.session.claim
-        said = storable(self._hiding(text))[-LONGEST:]
+        said = make_storable(self._hiding(text))[-LONGEST:]
         try:
             with unalarmed():
                 told = Spoken.objects.say(

@@ -15,11 +15,11 @@ from agents.text import one_line
 from approvals.cards.action import Action
 from approvals.cards.card import AnswerChoice, Card, Question
 from approvals.cards.recovery_answers import RecoveryAnswer
-from approvals.english import counted, quoted
+from approvals.english import count_of, quote_titles
 from approvals.gates import closing
 from approvals.gates.opening import open_gate
 from approvals.models import Gate, Grant
-from approvals.schema.walk import resolved
+from approvals.schema.walk import resolve_part
 from checkpoints import crash_points
 from checkpoints.actors import SYSTEM
 from checkpoints.runs.plans import StepSpec, in_words
@@ -31,7 +31,7 @@ def quarantine(session: RunSession, spec: StepSpec, error: str) -> None:
     choices = [choice(RecoveryAnswer.RETRY, f"Try {step} again")]
     if allowing_gate.may_revise(session, spec):
         choices.append(choice(RecoveryAnswer.REVISE, "Change the values first, then approve them again"))
-    tries = f" after {counted(session.attempt, 'attempt')}" if session.attempt > 1 else ""
+    tries = f" after {count_of(session.attempt, 'attempt')}" if session.attempt > 1 else ""
     text = f"{step} did not succeed{tries}. How should the run go on?"
     reasons = [f"{step} failed, so nothing after it has run"]
     choices += _without(spec)
@@ -47,7 +47,7 @@ def refused(session: RunSession, spec: StepSpec, words: Sequence[str], shown: Se
     accept = [choice(RecoveryAnswer.ACCEPT, f"Accept what {step} returned")] if shown else []
     choices = [choice(RecoveryAnswer.RETRY, f"Try {step} again"), *accept, *_without(spec)]
     text = f"The validators refused what {step} returned, and no repair has helped. How should the run go on?"
-    reasons = [f"What {step} returned did not pass {quoted(map(in_words, spec.validators))}"]
+    reasons = [f"What {step} returned did not pass {quote_titles(map(in_words, spec.validators))}"]
     title, error = f"The result of {step} was refused:", "\n".join(words)
     ask(session, spec, title, text, choices, reasons=reasons, error=error, shown=shown)
 
@@ -55,9 +55,9 @@ def refused(session: RunSession, spec: StepSpec, words: Sequence[str], shown: Se
 def looping(session: RunSession, spec: StepSpec, times: int) -> None:
     """Ask whether a step that ran as often as its loop guard allows may run again."""
     step = named(spec)
-    more = f"Let {step} run up to {counted(times, 'more time')}"
+    more = f"Let {step} run up to {count_of(times, 'more time')}"
     text = (
-        f"{step} has run {counted(times, 'time')} on this path, the most that its loop guard allows. May it run again?"
+        f"{step} has run {count_of(times, 'time')} on this path, the most that its loop guard allows. May it run again?"
     )
     choices, reasons = [choice(RecoveryAnswer.RETRY, more), *_without(spec)], ["The run may be in an endless loop"]
     ask(session, spec, f"{step} keeps repeating:", text, choices, reasons=reasons)
@@ -179,7 +179,7 @@ def result_schema(session: RunSession, spec: StepSpec) -> dict[str, Any]:
     schema = session.plan.state_schema
     known = {name: part for name, part in schema.get("properties", {}).items() if name in spec.writes}
     if len(spec.writes) == 1:  # what happened has a result: the step's only field cannot be left out
-        known = {name: {**resolved(part, schema)} for name, part in known.items()}
+        known = {name: {**resolve_part(part, schema)} for name, part in known.items()}
         for part in known.values():
             part.pop("default", None)
     made: dict[str, Any] = {
@@ -271,7 +271,7 @@ def ask(
 
 def named(spec: StepSpec) -> str:
     """Return the step's title in quotes."""
-    return quoted([spec.title])
+    return quote_titles([spec.title])
 
 
 def _policy_of(session: RunSession, spec: StepSpec, effect: Effect | None) -> str:

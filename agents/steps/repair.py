@@ -26,7 +26,7 @@ from agents.models import Failure
 from agents.session.run_session import RunSession
 from approvals.cards.action import Action
 from approvals.engine_rules import gates, steps
-from approvals.english import quoted
+from approvals.english import quote_titles
 from approvals.models import Outcome
 from approvals.schema import redact
 from checkpoints import crash_points, store
@@ -36,7 +36,7 @@ from checkpoints.models import Checkpoint
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
 from . import recovery_gate, refusals
@@ -77,7 +77,7 @@ def repair(session: RunSession, spec: StepSpec, output: StepOutput, refused: Map
             _ask(session, spec, output, refused)
         elif back is None:
             said = [refusals.words_of(row) for row in rows]
-            writes = feedback.appended(session.agent, spec.feedback, said)
+            writes = feedback.append_words(session.agent, spec.feedback, said)
             going = session.save("repair", spec, writes, spec.name)
         else:
             _move(session, spec, back)
@@ -115,7 +115,7 @@ def back_to(session: RunSession, spec: StepSpec, ring: int) -> RepairTarget | No
 def said_at_head(session: RunSession, spec: StepSpec) -> dict[str, Any]:
     """Return the write that feeds back the refusals of the step's outputs from this head; {} for none."""
     rows = refusals.at(session.run.pk, spec.name, session.snapshot.id)
-    return feedback.appended(session.agent, spec.feedback, [refusals.words_of(row) for row in rows])
+    return feedback.append_words(session.agent, spec.feedback, [refusals.words_of(row) for row in rows])
 
 
 def accept(session: RunSession, spec: StepSpec, outcome: Outcome, *, by: Actor) -> bool:
@@ -171,7 +171,7 @@ def _move(session: RunSession, spec: StepSpec, back: RepairTarget) -> None:
     there = target.state.get(spec.feedback) or []
     rows = refusals.unaccepted(session.run.pk, spec.name)
     unsaid = [row for row in rows if row.base == session.snapshot.id or _item(session, spec, row) not in there]
-    writes = feedback.appended(session.agent, spec.feedback, [refusals.words_of(row) for row in unsaid])
+    writes = feedback.append_words(session.agent, spec.feedback, [refusals.words_of(row) for row in unsaid])
     session.move("repair", target, spec, writes, next_step=back.step, by=session.by)
 
 
@@ -183,10 +183,10 @@ def _item(session: RunSession, spec: StepSpec, row: Failure) -> Any:
 def _ask(session: RunSession, spec: StepSpec, output: StepOutput, refused: Mapping[str, str]) -> None:
     """Ask a person how to go on, showing the output that was refused where it is not too large."""
     packed = outputs.packed(output)
-    title, schema = f"What {quoted([spec.title])} returned", _schema_of(session.plan, packed)
+    title, schema = f"What {quote_titles([spec.title])} returned", _schema_of(session.plan, packed)
     shown = [Action(id=RETURNED, title=title, tool=spec.name, arguments=packed, edits=False, schema=schema)]
     said = [f"{validator}: {words}" for validator, words in refused.items()]
-    recovery_gate.refused(session, spec, said, shown if len(canonical(packed)) <= SHOWN else [])
+    recovery_gate.refused(session, spec, said, shown if len(encode_canonical(packed)) <= SHOWN else [])
 
 
 def _schema_of(plan: PlanSpec, packed: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import random
 
 import structlog
 
-from agents.definition.feedback import Words, appended
+from agents.definition.feedback import Words, append_words
 from agents.session.run_session import RunSession
 from approvals.engine_rules import steps
 from approvals.models import Gate
@@ -32,7 +32,7 @@ def catch(session: RunSession, spec: StepSpec, error: str) -> bool:
     """Go on with the step that catches the failure; True if the session goes on. Raises Fenced."""
     log.warning("step.caught", step=spec.name, by=spec.catch)
     said = Words(text=error, by=spec.name, at=session.claim.clock())
-    return session.save("recovery", spec, appended(session.agent, spec.feedback, [said]), spec.catch)
+    return session.save("recovery", spec, append_words(session.agent, spec.feedback, [said]), spec.catch)
 
 
 def looping(session: RunSession, spec: StepSpec) -> bool:

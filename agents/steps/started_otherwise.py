@@ -14,7 +14,7 @@ from agents.session import child_runs
 from agents.session.run_session import RunSession
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.engine_rules import effects
-from approvals.english import counted, quoted
+from approvals.english import count_of, quote_titles
 from approvals.models import Gate
 from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import StepSpec, spec_of
@@ -82,12 +82,12 @@ def _lines(rows: Sequence[ChildLink]) -> list[str]:
         for row in rows[:NAMED]
     ]
     more = len(rows) - NAMED
-    return lines + [f"and {counted(more, 'more run')}"] * (more > 0)
+    return lines + [f"and {count_of(more, 'more run')}"] * (more > 0)
 
 
 def _standing(run: Run, asking: Sequence[str]) -> str:
     if asking:
-        return f"waits for the decision at {quoted(asking)}"
+        return f"waits for the decision at {quote_titles(asking)}"
     return {
         Run.Status.COMPLETED: "has completed",
         Run.Status.FAILED: "has failed",
@@ -110,4 +110,4 @@ def _did(rows: Sequence[Effect]) -> str:
 
 
 def _quoted(rows: Sequence[Effect]) -> str:
-    return quoted(spec_of(row.run.plan).title_of(row.step) for row in rows)
+    return quote_titles(spec_of(row.run.plan).title_of(row.step) for row in rows)

@@ -27,7 +27,7 @@ def make_team(name: str, specs: Iterable[PlanSpec], *, quorum: int) -> Group:
     return team
 
 
-def person(name: str, team: Group) -> User:
+def make_person(name: str, team: Group) -> User:
     """Return the member of the team with this name in the test; create it on first use."""
     username = f"{name}-{team.pk}"[:150]
     found = User.objects.filter(username=username).first()

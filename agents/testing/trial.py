@@ -27,7 +27,7 @@ from approvals.models import Gate
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
 
-from .people import make_team, person
+from .people import make_person, make_team
 
 REVIEWER = "reviewer"
 TURNS = 200  # times that the run is taken on before it is said to go round
@@ -80,9 +80,9 @@ class Trial:
             self.row = start_run(
                 agent.name,
                 {**(input or {}), **fields},
-                by=actors.of_user(person("starter", self.team)),
+                by=actors.of_user(make_person("starter", self.team)),
                 team=self.team,
-                started_by=person("starter", self.team),
+                started_by=make_person("starter", self.team),
                 config=config,
             )
             self._go_on()
@@ -236,7 +236,9 @@ class Trial:
         gate = self._gate()
         with self._world():
             seen, key = bytes(gate.standing().digest), secrets.token_hex(8)
-            deciding.decide(gate, Submission(seen=seen, key=key, second_look=True, **said), by=person(by, self.team))
+            deciding.decide(
+                gate, Submission(seen=seen, key=key, second_look=True, **said), by=make_person(by, self.team)
+            )
             self._go_on()
         return self
 

@@ -47,8 +47,8 @@ class Connections:
         """Close those that are not lent."""
         with self._guard:
             free, self._free = self._free, []
-        for each in free:
-            each.close()
+        for connection in free:
+            connection.close()
 
 
 def _opened() -> BaseDatabaseWrapper:

@@ -10,7 +10,7 @@ from checkpoints import store
 
 from . import places, reading, saving, writers
 from .errors import ThreadRefused, ThreadTaken
-from .pending import Numbered, Write, add
+from .pending import Numbered, Write, add_writes
 from .places import Owner, Place
 from .reading import Found
 from .saving import NewCheckpoint
@@ -30,23 +30,23 @@ def copy(owner: Owner, thread: str, to: str) -> None:
         writers.take_along(owner, thread, to)
 
 
-def _fill(owner: Owner, place: Place, found: Iterable[Found]) -> None:
+def _fill(owner: Owner, place: Place, checkpoints: Iterable[Found]) -> None:
     """Save checkpoints, oldest first, with their writes, in the caller's transaction."""
     thread, _ = places.current(owner, places.opened(owner, place, masked=True))
     seen, there = None, set[str]()
     with store.reading():
-        for each in found:
-            parent = each.parent if each.parent in there else None
-            by = saving.invocation_of(each.fields)
-            new = NewCheckpoint(each.id, parent, dict(each.fields), whole=True, invocation=by)
+        for checkpoint in checkpoints:
+            parent = checkpoint.parent if checkpoint.parent in there else None
+            by = saving.invocation_of(checkpoint.fields)
+            new = NewCheckpoint(checkpoint.id, parent, dict(checkpoint.fields), whole=True, invocation=by)
             seen = saving.put(owner, place, new, seen)
-            there.add(each.id)
-            for (task, path), writes in _by_call(each.writes).items():
-                add(thread.run_id, thread.stored(each.id), task, path, writes)
+            there.add(checkpoint.id)
+            for (task, path), writes in _by_call(checkpoint.writes).items():
+                add_writes(thread.run_id, thread.stored(checkpoint.id), task, path, writes)
 
 
 def _by_call(writes: Sequence[Write]) -> dict[tuple[str, str], list[Numbered]]:
     found: dict[tuple[str, str], list[Numbered]] = {}
-    for each in writes:
-        found.setdefault((each.task, each.path), []).append((each.number, each.channel, each.value))
+    for write in writes:
+        found.setdefault((write.task, write.path), []).append((write.number, write.channel, write.value))
     return found

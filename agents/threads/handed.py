@@ -78,7 +78,7 @@ def taken_along(run_id: int) -> Iterator[list[TaskWrites]]:
                 break
         keep_all()
     try:
-        yield [each.writes for each in along]
+        yield [entry.writes for entry in along]
     except BaseException:
         _wait_again(along)
         raise
@@ -93,10 +93,10 @@ def keep_all() -> None:
 def _keep(until: float) -> None:
     with _keeping:
         with _come:
-            found = [each for run in _waiting.values() for each in run if each.due <= until]
-            _being_kept.update(each.writes.run_id for each in found)
+            found = [entry for run in _waiting.values() for entry in run if entry.due <= until]
+            _being_kept.update(entry.writes.run_id for entry in found)
             for run_id in _being_kept:
-                if left := [each for each in _waiting.pop(run_id) if each.due > until]:
+                if left := [entry for entry in _waiting.pop(run_id) if entry.due > until]:
                     _waiting[run_id] = left
         try:
             while found:  # in their order: of a task that writes twice the first counts
@@ -104,17 +104,17 @@ def _keep(until: float) -> None:
                     pending.add_task(found[0].writes)
                 del found[0]
         finally:
-            _wait_again([each._replace(due=time.monotonic() + AGAIN) for each in found])
+            _wait_again([entry._replace(due=time.monotonic() + AGAIN) for entry in found])
             _being_kept.clear()
 
 
 def _wait_again(handed: Sequence[Handed]) -> None:
     global _looks_at
     with _come:
-        for each in reversed(handed):
-            _waiting.setdefault(each.writes.run_id, []).insert(0, each)
-            if each.due < _looks_at:
-                _looks_at = each.due
+        for entry in reversed(handed):
+            _waiting.setdefault(entry.writes.run_id, []).insert(0, entry)
+            if entry.due < _looks_at:
+                _looks_at = entry.due
                 _come.notify()
 
 
@@ -131,7 +131,9 @@ def _keep_in_time() -> None:
             while (left := _looks_at - time.monotonic()) > 0:
                 _come.wait(min(left, threading.TIMEOUT_MAX))
             now = time.monotonic()
-            _looks_at = min((each.due for run in _waiting.values() for each in run if each.due > now), default=_NEVER)
+            _looks_at = min(
+                (entry.due for run in _waiting.values() for entry in run if entry.due > now), default=_NEVER
+            )
         try:
             _keep(now)
         except Exception:  # they wait again

@@ -16,7 +16,7 @@ from psycopg.types.numeric import Int4, Int8
 
 from checkpoints import store
 from checkpoints.errors import NotVerified
-from checkpoints.layout.assembly import check_header, name_of, unpack
+from checkpoints.layout.assembly import check_header, name_of, unpack_row
 from checkpoints.layout.rows import COLUMNS, OF_C, CheckpointRow
 from checkpoints.postgresql.sql import run_sql
 
@@ -56,37 +56,37 @@ class ChannelPast:
 
     channel: str
     name: str  # of its field in the state
-    found: list[list[Write]] = field(default_factory=list)  # of each checkpoint, newest first
-    same_since: int | None = None  # as many of `found` as there were where the rows began to say nothing of the field
+    checkpoint_writes: list[list[Write]] = field(default_factory=list)  # of each checkpoint, newest first
+    same_since: int | None = None  # how many checkpoints were passed where the rows began to say nothing of the field
     first: UUID | None = None  # the checkpoint there
     stored: UUID | None = None  # the checkpoint where its value is stored
     value: Any = None
 
     def pass_by(self, row: CheckpointRow, has: bool | None, writes: Sequence[Write]) -> None:
         """Go past a checkpoint. `has`: whether the field has a value there; None: as it had at the parent."""
-        self.found.append([write for write in writes if write.channel == self.channel])
+        self.checkpoint_writes.append([write for write in writes if write.channel == self.channel])
         if has is False:
             self.same_since = self.first = None
             return
         if self.same_since is None:
-            self.same_since, self.first = len(self.found), row.id
+            self.same_since, self.first = len(self.checkpoint_writes), row.id
         if has:
-            self.stored, self.found = self.first, self.found[: self.same_since]
+            self.stored, self.checkpoint_writes = self.first, self.checkpoint_writes[: self.same_since]
 
     @property
     def writes(self) -> list[Write]:
         """The writes since the stored value, the oldest first."""
-        return [write for at_checkpoint in reversed(self.found) for write in at_checkpoint]
+        return [write for at_checkpoint in reversed(self.checkpoint_writes) for write in at_checkpoint]
 
 
-def of(owner: Owner, place: Place, id: str, channels: Mapping[str, str]) -> dict[str, ChannelPast]:
+def read_histories(owner: Owner, place: Place, id: str, channels: Mapping[str, str]) -> dict[str, ChannelPast]:
     """Return the history of each channel, given with its field's name, that leads to this checkpoint.
 
     Writes at the checkpoint itself are not part of it. Raises NotVerified and ThreadRefused.
     """
     thread = places.find(owner, place)
     if thread is None:
-        return {name: ChannelPast(name, each) for name, each in channels.items()}
+        return {name: ChannelPast(name, field_name) for name, field_name in channels.items()}
     found, _ = walked(thread, thread.stored(id), channels)
     for channel in found.values():
         if channel.stored is not None:
@@ -96,22 +96,22 @@ def of(owner: Owner, place: Place, id: str, channels: Mapping[str, str]) -> dict
 
 def walked(thread: ThreadRun, id: UUID, channels: Mapping[str, str]) -> tuple[dict[str, ChannelPast], list[UUID]]:
     """Return the channels' histories, and the checkpoints that they need, the newest first. Raises NotVerified."""
-    walks = {name: ChannelPast(name, each) for name, each in channels.items()}
+    walks = {name: ChannelPast(name, field_name) for name, field_name in channels.items()}
     needed: list[UUID] = []
     for row, writes in _above(thread, id):
         left = [walk for walk in walks.values() if walk.stored is None]
         if not left:
             break
         needed.append(row.id)
-        told = _told(row)
+        presence = _field_presence(row)
         for walk in left:
-            walk.pass_by(row, told.get(walk.name, False if row.anchor_seq == row.seq else None), writes)
+            walk.pass_by(row, presence.get(walk.name, False if row.anchor_seq == row.seq else None), writes)
     return walks, needed
 
 
-def _told(row: CheckpointRow) -> dict[str, bool]:
+def _field_presence(row: CheckpointRow) -> dict[str, bool]:
     """Return what a row's ops say of fields: whether each has a value after it."""
-    ops, _ = unpack(row)
+    ops, _ = unpack_row(row)
     return {op[1]: op[0] != "drop" for op in ops if op[0] != "wrote"}
 
 
@@ -128,7 +128,7 @@ def _above(thread: ThreadRun, id: UUID) -> Iterator[tuple[CheckpointRow, list[Wr
                     raise NotVerified(name_of(child), "its parent is not the one it was saved after")
                 if row.step in places.NOTHING:
                     return
-                yield row, sorted(writes.get(row.id, ()), key=lambda each: each[:3])
+                yield row, sorted(writes.get(row.id, ()), key=lambda write: write[:3])
             child = row
         # The next portion begins with the last checkpoint of this one, to see that the chain goes on.
         at = child.id if child is not None and child.parent is not None and len(rows) == PORTION else None
@@ -143,5 +143,5 @@ def _portion(thread: ThreadRun, tip: UUID) -> tuple[list[CheckpointRow], dict[UU
             rows.append(row)
             continue
         content = pending.content(row.run_id, row.id, task, row.seq, path, row.codec, row.payload, row.digest)
-        writes.setdefault(row.id, []).extend(Write(path, task, *each) for each in content)
+        writes.setdefault(row.id, []).extend(Write(path, task, *write) for write in content)
     return rows, writes

@@ -50,12 +50,12 @@ def take(run_id: int) -> KeptRun | None:
         return found
 
 
-def put(run_id: int, kept: KeptRun) -> None:
+def put(run_id: int, run: KeptRun) -> None:
     """Keep a run for the next put, and let go of those that were used least recently."""
     global _size
     with _guard:
         old = _kept.pop(run_id, None)
-        _kept[run_id] = kept
-        _size += kept.snapshot.size - (old.snapshot.size if old else 0)
+        _kept[run_id] = run
+        _size += run.snapshot.size - (old.snapshot.size if old else 0)
         while len(_kept) > KEPT or (len(_kept) > 1 and _size > LARGEST):
             _size -= _kept.popitem(last=False)[1].snapshot.size

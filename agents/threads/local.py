@@ -144,10 +144,10 @@ class InProcess:
     def history(
         self, thread: str, namespace: str, id: str, channels: Mapping[str, str]
     ) -> Mapping[str, ChannelHistory]:
-        found = history.of(self._owner, Place(thread, namespace), id, channels)
+        found = history.read_histories(self._owner, Place(thread, namespace), id, channels)
         return {
-            name: ChannelHistory(_writes(each.writes), each.stored is not None, each.value)
-            for name, each in found.items()
+            name: ChannelHistory(_writes(past.writes), past.stored is not None, past.value)
+            for name, past in found.items()
         }
 
     delete = _ordered(removing.delete)
@@ -166,11 +166,17 @@ def _write(change: Change) -> Any:
     return value if verb == "set" else Append(value) if verb == "append" else DROP
 
 
-def _stored(found: Found) -> Stored:
+def _stored(checkpoint: Found) -> Stored:
     return Stored(
-        found.thread, found.namespace, found.id, found.parent, found.fields, _writes(found.writes), found.edited
+        checkpoint.thread,
+        checkpoint.namespace,
+        checkpoint.id,
+        checkpoint.parent,
+        checkpoint.fields,
+        _writes(checkpoint.writes),
+        checkpoint.edited,
     )
 
 
 def _writes(writes: Sequence[PendingWrite]) -> list[Write]:
-    return [Write(each.task, each.channel, each.value) for each in writes]
+    return [Write(write.task, write.channel, write.value) for write in writes]

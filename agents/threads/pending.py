@@ -23,7 +23,7 @@ from checkpoints.postgresql import wire
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.store import Along
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import canonical, decode, encode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical, encode_with_width
 
 INTERRUPTED = -3  # LangGraph's number of an interrupt
 Numbered = tuple[int, str, Any]  # LangGraph's number of the write, the channel, the value as JSON
@@ -84,9 +84,9 @@ def along(tasks: Sequence[TaskWrites]) -> Along | None:
     if not tasks:
         return None
     values: list[wire.Value] = [wire.int8(tasks[0].run_id)]
-    for each in tasks:
-        place = each.checkpoint.bytes, each.task.encode(), each.path.encode()
-        values += [*place, wire.int2(each.codec), each.value, each.digest]
+    for task_writes in tasks:
+        place = task_writes.checkpoint.bytes, task_writes.task.encode(), task_writes.path.encode()
+        values += [*place, wire.int2(task_writes.codec), task_writes.value, task_writes.digest]
     return Along(_along(len(tasks)), values, partial(_apart, tasks))
 
 
@@ -98,14 +98,14 @@ def _along(tasks: int) -> str:
 
 
 def _apart(tasks: Sequence[TaskWrites]) -> None:
-    for each in tasks:
-        add_task(each)
+    for task_writes in tasks:
+        add_task(task_writes)
 
 
-def add(run_id: int, checkpoint: UUID, task: str, path: str, writes: Sequence[Numbered]) -> None:
+def add_writes(run_id: int, checkpoint: UUID, task: str, path: str, writes: Sequence[Numbered]) -> None:
     """Keep a task's writes at a checkpoint. Raises ValueRefused."""
-    ordinary = [each for each in writes if each[0] >= 0]
-    special = [each for each in writes if each[0] < 0]
+    ordinary = [write for write in writes if write[0] >= 0]
+    special = [write for write in writes if write[0] < 0]
     if special:
         rows = [(number, [(number, channel, value)]) for number, channel, value in special]
         columns = [
@@ -116,9 +116,9 @@ def add(run_id: int, checkpoint: UUID, task: str, path: str, writes: Sequence[Nu
         add_task(of_task(run_id, checkpoint, task, path, ordinary))
 
 
-def add_task(made: TaskWrites) -> None:
+def add_task(task_writes: TaskWrites) -> None:
     """Keep a task's ordinary writes; of a task that has written before, those whose numbers are new."""
-    run_id, checkpoint, task, path, writes, codec, value, digest = made
+    run_id, checkpoint, task, path, writes, codec, value, digest = task_writes
     if not run_sql(_ONE, [Int8(run_id), checkpoint, task, Int4(0), path, Int2(codec), value, digest]):
         _add_more(run_id, checkpoint, task, path, writes)
 
@@ -130,9 +130,9 @@ def _add_more(run_id: int, checkpoint: UUID, task: str, path: str, ordinary: Seq
         row = mine.values_list("codec", "value", "digest", "path").get()
         before = content(run_id, checkpoint, task, 0, row[3], row[0], bytes(row[1]), bytes(row[2]))
         there = {number for number, *_ in before}
-        if more := [each for each in ordinary if each[0] not in there]:
+        if more := [write for write in ordinary if write[0] not in there]:
             made = _row(run_id, checkpoint, task, row[3], 0, [*before, *more])
-            run_sql(_REPLACE, [Int8(run_id), checkpoint, task, row[3], *([each] for each in made)])
+            run_sql(_REPLACE, [Int8(run_id), checkpoint, task, row[3], *([column] for column in made)])
 
 
 def _row(
@@ -146,7 +146,7 @@ def _row(
 def _encoded(
     run_id: int, checkpoint: UUID, task: str, path: str, number: int, writes: Sequence[Numbered]
 ) -> tuple[int, bytes, bytes]:
-    content, wide = encode([list(each) for each in writes])
+    content, wide = encode_with_width([list(write) for write in writes])
     codec, value = payloads.pack(content, wide=wide)
     return codec, value, _digest(run_id, checkpoint, task, number, path, content)
 
@@ -160,9 +160,9 @@ def read(run_id: int, checkpoints: Iterable[UUID]) -> dict[UUID, list[Write]]:
     """Return the writes of some checkpoints of a run, in LangGraph's order. Raises NotVerified."""
     found: dict[UUID, list[Write]] = defaultdict(list)
     for _, checkpoint, task, number, path, codec, value, digest in run_sql(_READ, [Int8(run_id), list(checkpoints)]):
-        for each, channel, shown in content(run_id, checkpoint, task, number, path, codec, value, digest):
-            found[checkpoint].append(Write(path, task, each, channel, shown))
-    return {checkpoint: sorted(writes, key=lambda each: each[:3]) for checkpoint, writes in found.items()}
+        for write_number, channel, shown in content(run_id, checkpoint, task, number, path, codec, value, digest):
+            found[checkpoint].append(Write(path, task, write_number, channel, shown))
+    return {checkpoint: sorted(writes, key=lambda write: write[:3]) for checkpoint, writes in found.items()}
 
 
 def content(
@@ -176,12 +176,12 @@ def content(
     if _digest(run_id, checkpoint, task, number, path, held) != digest:
         where = f"pending write {number} of task {task} at checkpoint {checkpoint} (run {run_id})"
         raise NotVerified(where, "it does not match its digest")
-    return [(each, channel, shown) for each, channel, shown in decode(held)]
+    return [(write_number, channel, shown) for write_number, channel, shown in decode_canonical(held)]
 
 
 def _digest(run_id: int, checkpoint: UUID, task: str, number: int, path: str, content: bytes) -> bytes:
     """Return the digest of a row's value and of where it belongs, so that a row that was moved shows too."""
-    return digests.of_canonical(canonical([run_id, str(checkpoint), task, number, path]) + content)
+    return digests.of_canonical(encode_canonical([run_id, str(checkpoint), task, number, path]) + content)
 
 
 def go_along(run_id: int, ids: Callable[[], list[UUID]]) -> None:

@@ -22,11 +22,11 @@ from checkpoints import store
 from checkpoints.actors import Actor
 from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.models import Plan, Run
-from checkpoints.postgresql.sql import run_sql, storable
+from checkpoints.postgresql.sql import make_storable, run_sql
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.store import Snapshot
 from checkpoints.store.claims import Claim
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 from .errors import ThreadRefused
 
@@ -190,7 +190,7 @@ def _begun(owner: Owner, place: Place, masked: bool) -> ThreadRun:
     if place.namespace:
         above = Run(pk=opened(owner, Place(place.thread), masked=masked).run_id)
     mask = _new_mask() if masked else NO_MASK
-    title = storable(f"{owner.agent}: {place.thread}{f' / {place.namespace}' if place.namespace else ''}")
+    title = make_storable(f"{owner.agent}: {place.thread}{f' / {place.namespace}' if place.namespace else ''}")
     with transaction.atomic():
         run = store.start(
             plan=plan_of(owner.agent), team=owner.team, title=title, values={}, first_step=STEP, by=owner.by,
@@ -212,7 +212,7 @@ def plan_of(agent: str) -> Plan:
 def key_of(owner: Owner, place: Place) -> str:
     """Return the key of a namespace's run. Raises ThreadRefused."""
     named = [owner.team.pk, owner.agent, _checked(place.thread), _text(place.namespace, "namespace")]
-    return f"thread:{hashlib.sha256(canonical(named)).hexdigest()}"
+    return f"thread:{hashlib.sha256(encode_canonical(named)).hexdigest()}"
 
 
 def _checked(thread: str) -> str:
@@ -224,6 +224,6 @@ def _checked(thread: str) -> str:
 
 
 def _text(name: str, what: str) -> str:
-    if storable(name) != name:
+    if make_storable(name) != name:
         raise ThreadRefused(f"A {what} has no U+0000 and no lone surrogates. Use another.")
     return name

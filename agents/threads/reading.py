@@ -77,7 +77,7 @@ def get(owner: Owner, place: Place, id: str | None = None) -> tuple[Found | None
         raise NotVerified(f"run {thread.run_id}", "its head is missing")
     if snapshot is None or POSITION not in snapshot.state:
         return None, Seen(now.token, now.head)
-    return _found(thread, snapshot, _beside(thread, [snapshot.id])), Seen(now.token, now.head)
+    return _checkpoint_of(thread, snapshot, _read_related(thread, [snapshot.id])), Seen(now.token, now.head)
 
 
 class _Beside(NamedTuple):
@@ -88,18 +88,18 @@ class _Beside(NamedTuple):
     writes: Mapping[UUID, Sequence[Write]]
 
 
-def _beside(thread: ThreadRun, ids: Sequence[UUID]) -> _Beside:
+def _read_related(thread: ThreadRun, ids: Sequence[UUID]) -> _Beside:
     rows = run_sql(_PARENTS, [list(ids), list(places.NOTHING)])
     edited = {id: origin for id, _, kind, origin in rows if kind == Kind.EDIT and origin is not None}
     return _Beside({id: parent for id, parent, *_ in rows}, edited, pending.read(thread.run_id, ids))
 
 
-def _found(thread: ThreadRun, snapshot: Snapshot, beside: _Beside, place: ListPlace | None = None) -> Found:
-    parent, origin = beside.parents.get(snapshot.id), beside.edited.get(snapshot.id)
+def _checkpoint_of(thread: ThreadRun, snapshot: Snapshot, related: _Beside, place: ListPlace | None = None) -> Found:
+    parent, origin = related.parents.get(snapshot.id), related.edited.get(snapshot.id)
     edited = snapshot.differing(store.load_checkpoint(origin)) - {POSITION} if origin else ()
     return Found(
         thread.thread, thread.namespace, thread.shown(snapshot.id), thread.shown(parent) if parent else None,
-        snapshot.state, beside.writes.get(snapshot.id, ()), sorted(edited), place,
+        snapshot.state, related.writes.get(snapshot.id, ()), sorted(edited), place,
     )  # fmt: skip
 
 
@@ -177,16 +177,16 @@ def _read(runs: Mapping[int, ThreadRun], rows: Sequence[Any]) -> Iterator[Found]
     of_run: dict[int, list[UUID]] = {}
     for id, run_id, *_ in rows:
         of_run.setdefault(run_id, []).append(id)
-    beside = {run_id: _beside(runs[run_id], ids) for run_id, ids in of_run.items()}
+    beside = {run_id: _read_related(runs[run_id], ids) for run_id, ids in of_run.items()}
     store.expect(id for id, *_ in rows)
     for id, run_id, at, seq in rows:
-        yield _found(runs[run_id], store.load_checkpoint(id), beside[run_id], ListPlace(at, run_id, seq))
+        yield _checkpoint_of(runs[run_id], store.load_checkpoint(id), beside[run_id], ListPlace(at, run_id, seq))
 
 
 def _holds(value: Any, part: Any) -> bool:
     """Tell whether `value` has everything that `part` has, as PostgreSQL's @> does for objects."""
     if isinstance(part, Mapping):
         return isinstance(value, Mapping) and all(
-            name in value and _holds(value[name], each) for name, each in part.items()
+            name in value and _holds(value[name], member) for name, member in part.items()
         )
     return bool(value == part) and isinstance(value, bool) == isinstance(part, bool)

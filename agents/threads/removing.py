@@ -69,20 +69,20 @@ def delete_invocations(owner: Owner, invocations: Sequence[str]) -> None:
     runs = set(written)
     for run in places.of_thread(owner, None):
         if run.run_id in runs:
-            _remove(owner, run, lambda run, there: [id for id in there if _saved_by(id, wanted)])
+            _remove(owner, run, lambda run, ids: [id for id in ids if _saved_by(id, wanted)])
             ThreadCall.objects.filter(run_id=run.run_id, name__in=wanted).delete()
 
 
 Choice = Callable[[ThreadRun, Sequence[UUID]], Collection[UUID]]
 
 
-def _all(run: ThreadRun, there: Sequence[UUID]) -> Collection[UUID]:
-    return there
+def _all(run: ThreadRun, ids: Sequence[UUID]) -> Collection[UUID]:
+    return ids
 
 
-def _unneeded(run: ThreadRun, there: Sequence[UUID]) -> Collection[UUID]:
+def _unneeded(run: ThreadRun, ids: Sequence[UUID]) -> Collection[UUID]:
     needed = _needed(run)
-    return [id for id in there if id not in needed]
+    return [id for id in ids if id not in needed]
 
 
 def _saved_by(id: UUID, invocations: Collection[str]) -> bool:

@@ -74,16 +74,19 @@ def put(owner: Owner, place: Place, new: NewCheckpoint, seen: Seen | None) -> Se
 
 
 def _at_once(
-    owner: Owner, thread: ThreadRun, kept: KeptRun | None, new: NewCheckpoint, seen: Seen | None
+    owner: Owner, thread: ThreadRun, cached: KeptRun | None, new: NewCheckpoint, seen: Seen | None
 ) -> KeptRun | None:
     """Save onto the kept head, in one statement; None where there is more to do."""
-    if kept is None or seen != (kept.claim.token, kept.snapshot.id) or new.parent is None:
+    if cached is None or seen != (cached.claim.token, cached.snapshot.id) or new.parent is None:
         return None
-    if thread.stored(new.parent) != kept.snapshot.id or new.invocation not in ("", invocation_of(kept.snapshot.state)):
+    if thread.stored(new.parent) != cached.snapshot.id or new.invocation not in (
+        "",
+        invocation_of(cached.snapshot.state),
+    ):
         return None
     try:
         with handed.taken_along(thread.run_id) as tasks:
-            return _saved(owner, thread, kept.snapshot, kept.claim, new, along=pending.along(tasks))
+            return _saved(owner, thread, cached.snapshot, cached.claim, new, along=pending.along(tasks))
     except (Fenced, IntegrityError):  # the latter where a task has written before
         return None
 
@@ -105,14 +108,14 @@ def _saved(
 def _writes(base: Snapshot, new: NewCheckpoint) -> dict[str, Write]:
     writes = dict(new.fields)
     if new.whole:
-        if any(isinstance(each, Append) or each is DROP for each in writes.values()):
+        if any(isinstance(write, Append) or write is DROP for write in writes.values()):
             raise ThreadRefused("A whole state has values alone: neither appends nor drops.")
         writes |= {name: DROP for name in base.state if name not in writes}
-    return {name: each for name, each in writes.items() if each is not DROP or name in base.state}
+    return {name: write for name, write in writes.items() if write is not DROP or name in base.state}
 
 
 def _looked_up(
-    owner: Owner, thread: ThreadRun, kept: KeptRun | None, new: NewCheckpoint, seen: Seen | None
+    owner: Owner, thread: ThreadRun, cached: KeptRun | None, new: NewCheckpoint, seen: Seen | None
 ) -> KeptRun | Seen:
     handed.keep_all()  # a checkpoint must not be seen before the writes that led to it
     try:
@@ -130,7 +133,7 @@ def _looked_up(
             if claim is None:
                 raise moved(thread)
             crash_points.point("thread_claimed", str(thread.run_id))
-            head = kept.snapshot if kept and kept.snapshot.id == now.head else store.load(Run(pk=thread.run_id))
+            head = cached.snapshot if cached and cached.snapshot.id == now.head else store.load(Run(pk=thread.run_id))
             made = _placed(owner, thread, head, claim, new)
             if pending.asks(thread.run_id, made.snapshot.id):  # its writes were quicker
                 claims.release(claim, status=Run.Status.WAITING, reason=WAITS, by=owner.by)
@@ -229,7 +232,7 @@ def put_writes(owner: Owner, place: Place, id: str, writes: Sequence[Numbered], 
     """Keep a task's writes at a checkpoint, which may not be saved yet. Raises ValueRefused and ThreadRefused."""
     thread = places.opened(owner, place)
     writers.note(owner, thread)
-    pending.add(thread.run_id, thread.stored(id), task, path, writes)
+    pending.add_writes(thread.run_id, thread.stored(id), task, path, writes)
     if any(number == pending.INTERRUPTED for number, *_ in writes):
         _wait(owner, thread)
 

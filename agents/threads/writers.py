@@ -33,7 +33,7 @@ def note(owner: Owner, thread: ThreadRun) -> None:
 def take_along(owner: Owner, thread: str, to: str) -> None:
     """Make the authors of a thread those of its copy too."""
     run = Run(team=owner.team, plan=Plan(agent=owner.agent), thread=thread)
-    wrote = {each.person for each in authorship.contributions(run, UUID(int=0), "")}
+    wrote = {contribution.person for contribution in authorship.contributions(run, UUID(int=0), "")}
     for copied in places.of_thread(owner, to)[:1]:
         for person in User.objects.filter(pk__in=wrote - {copied.starter}).order_by("pk"):
             _record(copied, person)

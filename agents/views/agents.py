@@ -14,7 +14,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.definition import code_changes, registry
-from agents.definition.upcast import natural
+from agents.definition.upcast import version_key
 from agents.errors import FieldError, InputRefused
 from agents.presentation import figures as meters
 from agents.presentation import plan as plans
@@ -35,7 +35,7 @@ from checkpoints.access.permissions import START_RUN, teams_where
 from checkpoints.errors import PlanChanged, ValueRefused
 from checkpoints.models import Run
 from checkpoints.models.run import PRIORITIES
-from checkpoints.postgresql.sql import storable
+from checkpoints.postgresql.sql import make_storable
 from checkpoints.runs.plans import spec_of
 from checkpoints.values import canonical_json, patch
 
@@ -52,7 +52,7 @@ def page(request: HttpRequest) -> HttpResponse:
     known = known_to(request)
     found = stats.of_agents({agent.name: [plan.pk for plan in agent.plans] for agent in known}, teams)
     served = missing_workers.of_plans([plan.pk for agent in known for plan in agent.plans])
-    rows = [(agent, told(agent, found[agent.name], served)) for agent in known]
+    rows = [(agent, figures_context(agent, found[agent.name], served)) for agent in known]
     unread = registry.faults() if request.user.is_staff else []
     return render(request, "agents/list.html", {"rows": rows, "unread": unread})
 
@@ -64,18 +64,20 @@ def agent(request: HttpRequest, name: str) -> HttpResponse:
     return show(request, _known_or_404(request, name))
 
 
-def told(known: KnownAgent, found: stats.AgentFigures, served: Mapping[int, Service]) -> dict[str, Any]:
+def figures_context(known: KnownAgent, figures: stats.AgentFigures, served: Mapping[int, Service]) -> dict[str, Any]:
     """Return the context of agents/_figures.html: the numbers, their bars, and the workers. `served` is by plan id."""
     version_of = {plan.pk: plan.version for plan in known.plans}
-    late = max(found.due.items(), key=lambda each: each[1], default=None)
+    late = max(figures.due.items(), key=lambda item: item[1], default=None)
     heard = [served[plan.pk].heard for plan in known.plans if served[plan.pk].heard]
     return {
-        "numbers": found,
-        "ends": meters.ends(found),
-        "waits": meters.waits(found),
-        "served": sorted({version_of[plan.pk] for plan in known.plans if served[plan.pk].there}, key=natural),
+        "numbers": figures,
+        "ends": meters.ends(figures),
+        "waits": meters.waits(figures),
+        "served": sorted({version_of[plan.pk] for plan in known.plans if served[plan.pk].has_worker}, key=version_key),
         "heard": max(filter(None, heard), default=None),
-        "late": {"version": version_of[late[0]], "span": late[1], "served": served[late[0]].there} if late else None,
+        "late": {"version": version_of[late[0]], "span": late[1], "served": served[late[0]].has_worker}
+        if late
+        else None,
     }
 
 
@@ -104,7 +106,7 @@ def _started(known: KnownAgent, reader: User, team: Group | None, form: Mapping[
         raise InputRefused([FieldError(pointer="", message="choose one of your teams that may start runs")])
     if known.here is None:
         raise InputRefused([FieldError(pointer="", message="no version of this agent is deployed on this server")])
-    key = f"start:{reader.pk}:{storable(form['key'][:100])}" if form.get("key") else None
+    key = f"start:{reader.pk}:{make_storable(form['key'][:100])}" if form.get("key") else None
     by, input, priority = actors.of_user(reader), input_of(known, form), priority_of(form)
     try:
         return start_run(known.name, input, by=by, team=team, started_by=reader, key=key, priority=priority)
@@ -125,7 +127,7 @@ def input_of(known: KnownAgent, form: Mapping[str, str]) -> Any:
     """Return the input: as JSON if there is any, else from the fields. Raises InputRefused."""
     if text := form.get("json", "").strip():
         try:
-            return canonical_json.parse(text)
+            return canonical_json.parse_json(text)
         except ValueRefused as refused:
             raise InputRefused([FieldError(pointer=refused.pointer, message=refused.reason)]) from refused
     read = form_of(known, form)
@@ -146,7 +148,7 @@ def show(
 ) -> HttpResponse:  # fmt: skip
     """Show the page of one agent."""
     posted, reach = posted or {}, page_frame.reach_of(request)
-    drawn, lanes = plans.drawn(known.spec)
+    drawn, lanes = plans.draw_steps(known.spec)
     faults = {error["pointer"]: error["message"] for error in errors or []}
     chosen = [FormFault(id=PRIORITY, label="Priority", message=faults.pop(PRIORITY))] if PRIORITY in faults else []
     found = stats.of_agents({known.name: [plan.pk for plan in known.plans]}, reach.teams)
@@ -156,7 +158,7 @@ def show(
     context = _starting(known, reader_of(request), posted) | {
         "known": known, "spec": known.spec, "steps": drawn, "lanes": lanes,
         "fields": schemas.table(known.spec.state_schema), "schema": known.spec.state_schema,
-        "figures": told(known, found[known.name], served),
+        "figures": figures_context(known, found[known.name], served),
         "versions": known.plans[:SHOWN], "compared": compared(request, known), "form": form,
         "faults": [*of_form(form), *chosen],
         "stuck": _stuck(request, known),
@@ -189,12 +191,12 @@ def compared(request: HttpRequest, known: KnownAgent) -> dict[str, Any] | None:
     if a is None or b is None or a.pk == b.pk:
         return None
     before, after = spec_of(a), spec_of(b)
-    rows = patch.changes(before.state_schema, after.state_schema)
+    rows = patch.list_changes(before.state_schema, after.state_schema)
     return {"a": a, "b": b, "steps": versions.steps(before, after), "rows": rows}
 
 
 def _known_or_404(request: HttpRequest, name: str) -> KnownAgent:
-    found = known_to(request, storable(name))
+    found = known_to(request, make_storable(name))
     if not found:
         raise Http404("No such agent")
     return found[0]

@@ -17,7 +17,7 @@ from approvals.live.page_frame import reach_of
 from approvals.models import Gate
 from approvals.presentation import topbar
 from checkpoints.models import Run
-from checkpoints.postgresql.text_search import beginnings, numbered
+from checkpoints.postgresql.text_search import parse_numbers, prefix_query
 
 FOUND = 6  # of each
 
@@ -54,7 +54,7 @@ def _pages(request: HttpRequest, asked: str) -> list[JumpPlace]:
 
 def _numbered(request: HttpRequest, asked: str) -> list[JumpPlace]:
     """Return the gate and the run of that number that the reader may see."""
-    user, (gate_id, run_id) = reader_of(request), numbered(asked)
+    user, (gate_id, run_id) = reader_of(request), parse_numbers(asked)
     gates = Gate.objects.visible_to(user).select_related("run__plan").filter(pk=gate_id) if gate_id else ()
     runs = Run.objects.visible_to(user).select_related("plan").filter(pk=run_id) if run_id else ()
     return [*map(_gate, gates), *map(_run, runs)]
@@ -63,20 +63,20 @@ def _numbered(request: HttpRequest, asked: str) -> list[JumpPlace]:
 def _gates(request: HttpRequest, asked: str) -> list[JumpPlace]:
     """Return open gates with words that begin like this; the reader's own next ones for an empty query."""
     queue = ALL if asked else MINE
-    if asked and not beginnings(asked):
+    if asked and not prefix_query(asked):
         return []
-    named, _ = numbered(asked)  # is listed first already
+    named, _ = parse_numbers(asked)  # is listed first already
     found = reach_of(request).gates(queue, most=FOUND, wanted=QueueFilters(words=asked))
     return [_gate(gate) for gate in found if gate.pk != named]
 
 
 def _runs(request: HttpRequest, asked: str) -> list[JumpPlace]:
     """Return runs whose titles or gates have words that begin like this, the newest first."""
-    if not beginnings(asked):
+    if not prefix_query(asked):
         return []
     found = query.ids(query.RunFilters(words=asked), teams=list(reach_of(request).teams), most=FOUND)
     runs = Run.objects.select_related("plan").in_bulk(found)
-    _, named = numbered(asked)  # is listed first already
+    _, named = parse_numbers(asked)  # is listed first already
     return [_run(runs[item]) for item in found if item in runs and item != named]
 
 

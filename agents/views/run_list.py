@@ -20,12 +20,12 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Effect, Wait
 from agents.presentation import page_head
-from agents.presentation.timeline.facts import holds
+from agents.presentation.timeline.facts import holds_run
 from agents.queries.access import is_fragment, private
-from agents.queries.run_story import starter
+from agents.queries.run_story import starter_name
 from agents.runs import query
 from agents.runs.query import RunFilters
-from agents.views.run_page.typed_order import number
+from agents.views.run_page.typed_order import parse_number
 from approvals.live import page_frame
 from approvals.models import Gate
 from checkpoints.models import Hold, Plan, Run
@@ -77,15 +77,15 @@ def address_of(request: HttpRequest) -> Address:
         waits=status == WAITS,
         agent=agent,
         version=values.get("version", "")[:40] if agent else "",
-        team=number(values.get("team", "")),
+        team=parse_number(values.get("team", "")),
         by=-1 if starter is None else starter,  # no such account, so no runs
         words=values.get("q", "")[:WORDS],
         since=day(values.get("since", "")),
         until=day(values.get("until", "")),
         thread=values.get("thread", "")[:200],
-        forks_of=number(values.get("forks_of", "").removeprefix("R-")),
-        before=number(values.get("before", "")),
-        upto=number(values.get("upto", "")),
+        forks_of=parse_number(values.get("forks_of", "").removeprefix("R-")),
+        before=parse_number(values.get("before", "")),
+        upto=parse_number(values.get("upto", "")),
     )
     return Address(wanted, by)
 
@@ -103,7 +103,7 @@ def listing(request: HttpRequest) -> dict[str, Any]:
     asked, frame = address_of(request), page_frame.of(request)
     teams = frame.reach.teams if frame else {}
     found = query.ids(asked.wanted, teams=list(teams), most=PAGE + 1, waiting=frame.queue if frame else ())
-    runs = told(Run.objects.filter(pk__in=found[:PAGE])).in_bulk()
+    runs = annotate_runs(Run.objects.filter(pk__in=found[:PAGE])).in_bulk()
     counts = query.counts(list(teams))
     first, known = max(found, default=0), versions_by_agent(list(teams))
     return {
@@ -143,7 +143,7 @@ def versions_by_agent(teams: list[int]) -> dict[str, list[str]]:
     return found
 
 
-def told(runs: QuerySet[Run]) -> QuerySet[Run]:
+def annotate_runs(runs: QuerySet[Run]) -> QuerySet[Run]:
     """Annotate runs with everything that a row shows."""
     asked = Gate.objects.filter(run=OuterRef("pk"), status=Gate.Status.OPEN).order_by("pk")
     waited = Wait.objects.unmet().filter(run=OuterRef("pk"), step=OuterRef("next_step"), head=OuterRef("head"))
@@ -164,11 +164,11 @@ def _number(rows: QuerySet[Any]) -> Coalesce:
 def row_of(run: Any) -> dict[str, Any]:
     """Return one row: the run, its status word, the gate that it waits at and the number of its unsettled effects."""
     head, waits = run.head.hex if run.head else "", bool(run.waiting_itself or run.awaited)
-    asking = [item for item in run.asking if holds(head, UUID(item["base"]).hex, waits=waits)]
+    asking = [item for item in run.asking if holds_run(head, UUID(item["base"]).hex, waits=waits)]
     return {
         "run": run,
         "gate": next(iter(asking), None),
         "status": page_head.status(run, [item["step"] for item in asking], spec_of(run.plan).title_of),
-        "starter": starter(run),
+        "starter": starter_name(run),
         "unsettled": run.doubts + run.left,
     }

@@ -16,14 +16,14 @@ from agents.queries.access import private, reader_of, run_or_404
 from agents.waits import signals
 from agents.work_errors import RunEnded, SignalConflict, TooManySignals, WorkInvalid
 from approvals import forms
-from approvals.english import quoted
+from approvals.english import quote_titles
 from approvals.presentation.decision_form.answer_forms import blank
 from approvals.presentation.decision_form.faults import of_form
 from checkpoints import actors
 from checkpoints.access.missing_permission import say_missing_permission
 from checkpoints.access.permissions import START_RUN
 from checkpoints.models import Run
-from checkpoints.postgresql.sql import storable
+from checkpoints.postgresql.sql import make_storable
 from checkpoints.runs.plans import spec_of
 
 FORM = "value"  # the prefix of the form's names, and the pointer to the value
@@ -45,7 +45,7 @@ def send(request: HttpRequest, run_id: int) -> HttpResponse:
     if not signals.may_send(run, reader):
         raise PermissionDenied(say_missing_permission(reader, START_RUN, run.team))
     posted = request.POST.dict()
-    name, key = storable(posted.get("name", "")), storable(posted.get("key", "")[:100]) or uuid.uuid4().hex
+    name, key = make_storable(posted.get("name", "")), make_storable(posted.get("key", "")[:100]) or uuid.uuid4().hex
     if change := posted.get("change", ""):
         return show(request, run, name, forms.applied(posted, change))
     schema = spec_of(run.plan).signals.get(name, {})
@@ -60,7 +60,7 @@ def send(request: HttpRequest, run_id: int) -> HttpResponse:
     except RunEnded as ended:  # the page says so itself
         return show(request, run, name, posted, status=ended.status)
     except (SignalConflict, TooManySignals) as refusal:
-        return show(request, run, name, posted, errors={"": str(refusal.said)}, status=refusal.status)
+        return show(request, run, name, posted, errors={"": str(refusal.sentence)}, status=refusal.status)
     return redirect("run", run.pk)
 
 
@@ -99,6 +99,9 @@ def sent_before(run: Run) -> list[tuple[Signal, str]]:
     plan = spec_of(run.plan)
     found = Signal.objects.filter(run=run).prefetch_related("waits").order_by("-pk")[:SHOWN]
     return [
-        (signal, quoted([plan.title_of(step) for step in dict.fromkeys(wait.step for wait in signal.waits.all())]))
+        (
+            signal,
+            quote_titles([plan.title_of(step) for step in dict.fromkeys(wait.step for wait in signal.waits.all())]),
+        )
         for signal in found
     ]

@@ -35,7 +35,7 @@ from checkpoints import actors
 from checkpoints.access.missing_permission import say_missing_permission
 from checkpoints.access.permissions import START_RUN, own_teams, teams_where
 from checkpoints.models import Plan
-from checkpoints.postgresql.sql import storable
+from checkpoints.postgresql.sql import make_storable
 
 DAYS = 90  # the default lifetime of a new token
 SHOWN = 100  # the newest ones
@@ -63,7 +63,7 @@ def create(request: HttpRequest) -> HttpResponse:
         return show(request, refused=str(refused), status=409)
     except TokenRefused as refused:
         return show(request, typed=typed_in(form), refused=str(refused), status=422)
-    return show(request, made=made, sent=sent)
+    return show(request, new_token=made, sent=sent)
 
 
 @require_POST
@@ -82,29 +82,31 @@ def asked(reader: User, form: QueryDict) -> dict[str, Any]:
     """Return the input, for `issue`. Raises TokenRefused."""
     days, agent = form.get("days", ""), ""
     if form.get("whose") == "agent":
-        agent = storable(form.get("agent", "").strip())
+        agent = make_storable(form.get("agent", "").strip())
         if not agent:
             raise TokenRefused("Name the agent that the token is for.")
     return {
         "owner": reader,
-        "name": storable(form.get("name", "")),
-        "scopes": [storable(scope) for scope in form.getlist("scopes")],
+        "name": make_storable(form.get("name", "")),
+        "scopes": [make_storable(scope) for scope in form.getlist("scopes")],
         "lasts": timedelta(days=int(days) if re.fullmatch("[0-9]{1,4}", days) else 0),
         "team": _team(reader, form.get("team", "")),
         "agent": agent,
-        "policy": storable(form.get("policy", "").strip()) if agent else "",
+        "policy": make_storable(form.get("policy", "").strip()) if agent else "",
     }
 
 
 def typed_in(form: QueryDict) -> dict[str, Any]:
     """Return the input for the form to show again."""
-    texts = {name: storable(form.get(name, ""))[:200] for name in ("name", "whose", "agent", "policy", "team", "days")}
+    texts = {
+        name: make_storable(form.get(name, ""))[:200] for name in ("name", "whose", "agent", "policy", "team", "days")
+    }
     return {**texts, "scopes": [scope for scope in form.getlist("scopes") if scope in TokenScope.values]}
 
 
 def show(
     request: HttpRequest, *, typed: Mapping[str, Any] | None = None, refused: str = "", status: int = 200,
-    made: Token | None = None, sent: str = "",
+    new_token: Token | None = None, sent: str = "",
 ) -> HttpResponse:  # fmt: skip
     """Show the page, with a token that was just made."""
     reader = reader_of(request)
@@ -115,7 +117,7 @@ def show(
     policies = Policy.objects.filter(team__in=startable)
     mine = Token.objects.filter(user=reader).with_state().select_related("team").order_by("-pk")
     context = {
-        "tokens": list(mine[:SHOWN]), "made": made, "sent": sent, "refused": refused,
+        "tokens": list(mine[:SHOWN]), "made": new_token, "sent": sent, "refused": refused,
         "typed": typed or {"whose": "own", "days": DAYS, "scopes": []},
         "scopes": [(scope, scope in FOR_AGENTS) for scope in TokenScope],
         "policies": list(policies.order_by("name").values_list("name", flat=True).distinct()),

@@ -25,7 +25,7 @@ from agents.work_errors import (
 )
 from approvals.schema import redact, validate
 from checkpoints import crash_points
-from checkpoints.access.permissions import START_RUN, may
+from checkpoints.access.permissions import START_RUN, may_in_team
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
 from checkpoints.events import event_log
@@ -34,7 +34,7 @@ from checkpoints.runs.plans import spec_of
 from checkpoints.store import named_files
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
 LARGEST = 1_000_000  # bytes of one value
@@ -80,7 +80,7 @@ def send(run: Run, name: str, value: Any, *, key: str, by: Actor, owner: Actor |
 
 def may_send(run: Run, user: Any) -> bool:
     """Tell whether this person may send the run signals: whoever may start runs in its team."""
-    return may(user, run.team_id, START_RUN)
+    return may_in_team(user, run.team_id, START_RUN)
 
 
 def veil(run: Run, name: str) -> redact.Redaction:
@@ -148,13 +148,13 @@ def _removed(run: Run, name: str, value: Any, key: str) -> Signal | None:
     """
     if not Gap.objects.filter(run=run).exists():
         return None
-    named = Value(canonical({"key": key, "name": name})[1:-1] + b',"signal":', output_field=BinaryField())
+    named = Value(encode_canonical({"key": key, "name": name})[1:-1] + b',"signal":', output_field=BinaryField())
     place = Func(named, F("data"), function="position", arg_joiner=" IN ", output_field=IntegerField())
-    received = Event.objects.told().filter(run_id=run.pk, kind="signal.received")
+    received = Event.objects.sealable().filter(run_id=run.pk, kind="signal.received")
     event = received.alias(place=place).filter(place__gt=0).first()
     if event is None:
         return None
-    told = decode(bytes(event.data))
+    told = decode_canonical(bytes(event.data))
     if "digest" not in told:
         raise SignalRemoved
     if told["digest"] != digests.of_value(value).hex():
@@ -169,7 +169,7 @@ def _checked(run: Run, name: str, value: Any) -> bytes:
         told = f"it takes {', '.join(sorted(known))}" if known else "it takes none"
         raise WorkInvalid([FieldError(pointer="", message=f"{run.plan} takes no signal {name}; {told}")])
     try:
-        content = canonical(value)
+        content = encode_canonical(value)
     except ValueRefused as error:
         raise WorkInvalid([FieldError(pointer=f"/value{error.pointer}", message=error.reason)]) from error
     if len(content) > LARGEST:

@@ -53,14 +53,14 @@ def renew(row: Authenticator) -> None:
     row.save(update_fields=["data"])
 
 
-def seal(sender: Any, instance: Authenticator, raw: bool = False, **_signal: Any) -> None:
+def seal_factor(sender: Any, instance: Authenticator, raw: bool = False, **_signal: Any) -> None:
     """Seal a row before it is saved, as the release before does, whose processes refuse one without during an update.
 
     Nothing here reads the seals. The next release drops this.
     """
     if not raw:
         data = {name: value for name, value in instance.data.items() if name != SEAL}
-        content = canonical_json.canonical({"user": instance.user_id, "type": str(instance.type), "data": data})
+        content = canonical_json.encode_canonical({"user": instance.user_id, "type": str(instance.type), "data": data})
         instance.data[SEAL] = hmac.new(_key(settings.SECRET_KEY, "seal"), content, hashlib.sha256).hexdigest()
 
 

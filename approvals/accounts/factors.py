@@ -21,7 +21,7 @@ from .methods import FACTORS, WORDS, ProofMethod
 
 @dataclass(frozen=True)
 class Factor:
-    """One of a person's second factors. `sound`: its secret can be read; `left`: unused codes, of recovery codes."""
+    """One of a person's second factors. `sound`: its secret can be read; `unused_codes`: of recovery codes."""
 
     pk: int
     method: ProofMethod
@@ -29,18 +29,18 @@ class Factor:
     made_at: datetime
     used_at: datetime | None
     sound: bool
-    left: int | None = None
+    unused_codes: int | None = None
 
     @property
     def word(self) -> str:
         return str(WORDS[self.method])
 
 
-def of(user: User) -> list[Factor]:
+def list_factors(user: User) -> list[Factor]:
     """List a person's factors, passkeys first, then the app, then recovery codes."""
     order = list(ProofMethod)
     found = [_factor(row) for row in Authenticator.objects.filter(user=user).order_by("pk")]
-    return sorted(found, key=lambda each: order.index(each.method))
+    return sorted(found, key=lambda factor: order.index(factor.method))
 
 
 def has_any(user: User) -> bool:

@@ -19,7 +19,7 @@ THEME, KEYS = "hp-theme", "hp-keys"
 LASTS = 365 * 24 * 60 * 60  # seconds
 
 
-def of(user: User) -> Profile:
+def profile_of(user: User) -> Profile:
     """Return a person's choices; those of somebody who made none are the browser's."""
     return Profile.objects.filter(user=user).first() or Profile(user=user)
 

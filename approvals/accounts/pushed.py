@@ -16,7 +16,7 @@ from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponseBase
 
 from approvals.models import ChannelAddress, SignedIn
-from approvals.sessions import stored
+from approvals.sessions import digest_of_key
 
 COOKIE = NUMBER = "hp-pushed"  # in the session too
 LASTS = 365 * 24 * 60 * 60  # seconds
@@ -50,22 +50,22 @@ def reachable() -> Any:
 def end(user: User, sessions: Iterable[Mapping[str, Any]]) -> None:
     """Send this person nothing more in the browsers of these sessions."""
     numbers = [number for session in sessions if (number := session.get(NUMBER))]
-    _of(user).filter(pk__in=numbers).lose(SIGNED_OUT)
+    _browsers_of(user).filter(pk__in=numbers).lose(SIGNED_OUT)
 
 
 def end_all(user: User, *, but: Mapping[str, Any] | None) -> None:
     """Send this person nothing more in any browser, except the one of the session `but`."""
-    _of(user).exclude(pk=(but or {}).get(NUMBER)).lose(SIGNED_OUT)
+    _browsers_of(user).exclude(pk=(but or {}).get(NUMBER)).lose(SIGNED_OUT)
 
 
 def _note(request: HttpRequest, number: int, *, user: User) -> None:
     request.session[NUMBER] = number
     SignedIn.objects.update_or_create(
-        session_key=stored(request.session.session_key or ""), defaults={"user": user, "pushed_to": number}
+        session_key=digest_of_key(request.session.session_key or ""), defaults={"user": user, "pushed_to": number}
     )
 
 
-def _of(user: User) -> Any:
+def _browsers_of(user: User) -> Any:
     return _usable().filter(user=user)
 
 

@@ -26,7 +26,7 @@ from django.utils import timezone
 
 from approvals.middleware import PROBED, Respond
 from approvals.models import SignedIn
-from approvals.sessions import SessionStore, stored
+from approvals.sessions import SessionStore, digest_of_key
 from checkpoints import actors
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
@@ -46,7 +46,7 @@ def begin(request: HttpRequest, user: User, *, methods: Iterable[str], by: Actor
     method = "+".join(methods)
     with transaction.atomic():
         SignedIn.objects.update_or_create(
-            session_key=stored(request.session.session_key or ""),
+            session_key=digest_of_key(request.session.session_key or ""),
             defaults={
                 "user": user, "address": address, "method": method,
                 "browser": request.headers.get("User-Agent", "").replace("\0", "")[:300],
@@ -74,7 +74,7 @@ def seen(request: HttpRequest) -> None:
     """Note that a listed session is used; each process writes it once in SEEN_EVERY."""
     key = request.session.session_key
     if key and request.session.get(MARK) and _note(key):
-        SignedIn.objects.filter(session_key=stored(key)).update(seen_at=Now())
+        SignedIn.objects.filter(session_key=digest_of_key(key)).update(seen_at=Now())
 
 
 def renew(request: HttpRequest) -> None:
@@ -88,7 +88,7 @@ def moved(request: HttpRequest, before: str | None) -> None:
     """Keep the list right after the session got another key."""
     key = request.session.session_key
     if before and key and before != key:
-        SignedIn.objects.filter(session_key=stored(before)).update(session_key=stored(key))
+        SignedIn.objects.filter(session_key=digest_of_key(before)).update(session_key=digest_of_key(key))
 
 
 def open_sessions(user: User) -> list[SignedIn]:
@@ -112,18 +112,20 @@ def end(user: User, number: int, *, by: Actor) -> bool:
 def end_all(user: User, *, by: Actor, but: SessionBase | None = None) -> int:
     """End all sessions of a person, those without a row here too, except `but`; returns how many."""
     keys = set(SignedIn.objects.select_for_update().filter(user=user).values_list("session_key", flat=True))
-    keys = (_valid(user, keys) | _unlisted(user)) - ({stored(but.session_key)} if but and but.session_key else set())
+    keys = (_valid(user, keys) | _unlisted(user)) - (
+        {digest_of_key(but.session_key)} if but and but.session_key else set()
+    )
     if keys:
         _end(user, keys, by=by)
     pushed.end_all(user, but=but)
     return len(keys)
 
 
-def left(request: HttpRequest, user: User) -> None:
+def end_current(request: HttpRequest, user: User) -> None:
     """Take the session off the list as its person signs out."""
     by = actors.of_user(user)
     pushed.end(user, [request.session])
-    SignedIn.objects.filter(session_key=stored(request.session.session_key or "")).delete()
+    SignedIn.objects.filter(session_key=digest_of_key(request.session.session_key or "")).delete()
     event_log.record("user.session_ended", subject=by.id, by=by, data={"count": 1})
 
 
@@ -138,16 +140,16 @@ def _end(user: User, keys: set[str], *, by: Actor) -> None:
 def _valid(user: User, keys: Iterable[str]) -> set[str]:
     """Select the sessions that are not over: not expired, and of the password that the account has now."""
     found = Session.objects.filter(session_key__in=list(keys), expire_date__gt=timezone.now())
-    return {row.session_key for row in found if _of(user, row)}
+    return {row.session_key for row in found if _belongs_to(user, row)}
 
 
 def _unlisted(user: User) -> set[str]:
     listed = SignedIn.objects.filter(session_key=OuterRef("session_key"))
     found = Session.objects.filter(~Exists(listed), expire_date__gt=timezone.now())
-    return {row.session_key for row in found.iterator() if _of(user, row)}
+    return {row.session_key for row in found.iterator() if _belongs_to(user, row)}
 
 
-def _of(user: User, row: Session) -> bool:
+def _belongs_to(user: User, row: Session) -> bool:
     values: dict[str, Any] = SessionStore().decode(row.session_data)
     hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
     return str(values.get(SESSION_KEY)) == str(user.pk) and values.get(HASH_SESSION_KEY) in hashes

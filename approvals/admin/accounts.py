@@ -30,7 +30,7 @@ from checkpoints.admin.base import TakesOrders
 from checkpoints.events import event_log
 
 from .audited import AuditedAdmin
-from .permissions import EVERYWHERE, IN_TEAMS, PermissionBoxes, held, ticked, words
+from .permissions import EVERYWHERE, IN_TEAMS, PermissionBoxes, describe_permissions, permission_names, ticked_boxes
 
 if TYPE_CHECKING:
     Accounts = UserAdmin[User]
@@ -44,8 +44,8 @@ RAISING = ("is_staff", "is_superuser", "may", "groups", "email")
 # Fields by which others recognize somebody: an account with a colleague's name is taken for that colleague.
 WHO = ("username", "first_name", "last_name")
 admin.site.unregister(User)
-for each in (Authenticator, SocialAccount, SocialApp, SocialToken):  # shown on their person's page, or settings
-    admin.site.unregister(each)
+for model in (Authenticator, SocialAccount, SocialApp, SocialToken):  # shown on their person's page, or settings
+    admin.site.unregister(model)
 admin.site.unregister(EmailAddress)  # an account has one address, edited on its own page, with an event
 
 
@@ -71,7 +71,7 @@ class AccountForm(ChangeForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk and "may" in self.fields:
-            self.fields["may"].initial = ticked(held(self.instance.user_permissions), OFFERED)
+            self.fields["may"].initial = ticked_boxes(permission_names(self.instance.user_permissions), OFFERED)
 
     def clean_first_name(self) -> str:
         return normal_form(self.cleaned_data["first_name"])
@@ -128,7 +128,7 @@ class AccountAdmin(TakesOrders, AuditedAdmin, Accounts):
     @admin.display(description="Second factors")
     def factors(self, user: User) -> str:
         """Name what a person signs in with beside the password, and what of it cannot be read."""
-        found = factors.of(user)
+        found = factors.list_factors(user)
         lines = [factor.word if factor.sound else f"{factor.word} (cannot be read)" for factor in found]
         return ", ".join(lines) or "none"
 
@@ -140,13 +140,13 @@ class AccountAdmin(TakesOrders, AuditedAdmin, Accounts):
         """Offer a superuser the orders about somebody else's account."""
         others = is_superuser(request.user) and object_id != str(request.user.pk)
         found = User.objects.filter(pk=object_id).first() if others and object_id.isdecimal() else None
-        offered = {"takes_orders": found is not None, "factors": factors.of(found) if found else []}
+        offered = {"takes_orders": found is not None, "factors": factors.list_factors(found) if found else []}
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **offered})
 
     @admin.display(description="May also")
     def may(self, user: User) -> str:
         """Return an account's permissions beside those of its teams, in words."""
-        return words(held(user.user_permissions), OFFERED)
+        return describe_permissions(permission_names(user.user_permissions), OFFERED)
 
     @admin.display(description="teams")
     def teams(self, user: User) -> str:
@@ -157,7 +157,7 @@ class AccountAdmin(TakesOrders, AuditedAdmin, Accounts):
         fresh = User.objects.get(pk=obj.pk)
         columns = {f.name: getattr(fresh, f.name) for f in User._meta.concrete_fields if f.name != "last_login"}
         teams = set(fresh.groups.values_list("pk", flat=True))
-        return columns | {"teams": teams, "may": held(fresh.user_permissions)}
+        return columns | {"teams": teams, "may": permission_names(fresh.user_permissions)}
 
     def tell(self, request: HttpRequest, obj: User, before: dict[str, Any], after: dict[str, Any]) -> None:
         """Write the event with the names of the columns that changed, not their values, which are personal.

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 
 from checkpoints.admin.base import Mixed
 
-from .permissions import give
+from .permissions import grant_permissions
 
 
 class AuditedAdmin(Mixed):
@@ -40,7 +40,7 @@ class AuditedAdmin(Mixed):
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Set the permissions that have a box, leave the others, and write the event once everything is saved."""
         if "may" in form.cleaned_data:
-            give(getattr(form.instance, self.PERMISSIONS), form.cleaned_data["may"], self.OFFERED)
+            grant_permissions(getattr(form.instance, self.PERMISSIONS), form.cleaned_data["may"], self.OFFERED)
         super().save_related(request, form, formsets, change)
         before, after = request.before, self.state(form.instance)  # type: ignore[attr-defined]
         if before != after:

@@ -19,7 +19,7 @@ from approvals.policy.calendars import public_holidays
 from approvals.policy.working_time import DAYS, read_hours
 from approvals.policy_changes import changes
 from checkpoints import actors
-from checkpoints.access.permissions import everywhere
+from checkpoints.access.permissions import may_everywhere
 from checkpoints.admin.base import ModelAdmin, ModelForm
 from checkpoints.events import event_log
 
@@ -156,19 +156,19 @@ class CalendarAdmin(ModelAdmin[Calendar]):
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """Allow those who write policies."""
-        return everywhere(request.user, WRITES)
+        return may_everywhere(request.user, WRITES)
 
     def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """Allow those who write policies."""
-        return everywhere(request.user, WRITES)
+        return may_everywhere(request.user, WRITES)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Allow those who write policies."""
-        return everywhere(request.user, WRITES)
+        return may_everywhere(request.user, WRITES)
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """Allow those who write policies."""
-        return everywhere(request.user, WRITES)
+        return may_everywhere(request.user, WRITES)
 
     def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """Refuse: versions of policies refer to it."""

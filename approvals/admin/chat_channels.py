@@ -22,7 +22,7 @@ from checkpoints import actors
 from checkpoints.actors import Actor
 from checkpoints.admin.base import ModelAdmin, ModelForm, NothingByHand, TakesOrders
 
-from .webhooks import OfOwnTeams, manages, teams_of
+from .webhooks import OfOwnTeams, manages_webhooks, teams_of
 
 Order = Callable[[HttpRequest, ChannelAddress, Actor], None]
 
@@ -73,14 +73,14 @@ class ChatChannelAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Channe
     change_form_template = "admin/approvals/channeladdress/change_form.html"
 
     @admin.display(description="Service")
-    def service(self, found: ChannelAddress) -> str:
+    def service(self, address: ChannelAddress) -> str:
         """Return the service's name."""
-        return team_channels.SERVICES.get(found.channel, found.channel)
+        return team_channels.SERVICES.get(address.channel, address.channel)
 
     @admin.display(description="Status")
-    def state(self, found: ChannelAddress) -> str:
+    def state(self, address: ChannelAddress) -> str:
         """Return whether it takes messages, with the reason where it does not."""
-        return f"Gone: {log.words(found.gone_word)}" if found.gone_at else "In use"
+        return f"Gone: {log.words(address.gone_word)}" if address.gone_at else "In use"
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[ChannelAddress]:
         """Return the channels of one's own teams that nobody removed."""
@@ -105,7 +105,7 @@ class ChatChannelAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Channe
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Admit whoever manages webhooks in any team; the form offers these teams."""
-        return manages(request)
+        return manages_webhooks(request)
 
     def save_model(self, request: HttpRequest, obj: ChannelAddress, form: Any, change: bool) -> None:
         """Add the channel, with its event."""
@@ -135,14 +135,14 @@ class ChatChannelAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Channe
         return redirect("admin:approvals_channeladdress_change", found.pk)
 
 
-def _test(request: HttpRequest, found: ChannelAddress, by: Actor) -> None:
-    tried = team_channels.test(found, by=by)
+def _test(request: HttpRequest, address: ChannelAddress, by: Actor) -> None:
+    tried = team_channels.test(address, by=by)
     if tried.arrived:
-        messages.success(request, f"The test message arrived in {found.label}.")
+        messages.success(request, f"The test message arrived in {address.label}.")
     else:
-        messages.warning(request, f"The test message did not arrive in {found.label}: {tried.why}.")
+        messages.warning(request, f"The test message did not arrive in {address.label}: {tried.why}.")
 
 
-def _remove(request: HttpRequest, found: ChannelAddress, by: Actor) -> None:
-    team_channels.remove(found, by=by)
-    messages.info(request, f"{found.label} is removed.")
+def _remove(request: HttpRequest, address: ChannelAddress, by: Actor) -> None:
+    team_channels.remove(address, by=by)
+    messages.info(request, f"{address.label} is removed.")

@@ -13,7 +13,7 @@ from django.shortcuts import get_object_or_404, redirect
 
 from approvals.models import Delivery, Webhook
 from checkpoints import actors
-from checkpoints.admin.base import ReadOnlyAdmin, TakesOrders, number_of, shown, since
+from checkpoints.admin.base import ReadOnlyAdmin, TakesOrders, make_page_link, make_since_filter, number_of
 
 from .webhooks import OfOwnTeams, teams_of
 
@@ -40,13 +40,13 @@ class DeliveryAdmin(OfOwnTeams, TakesOrders, ReadOnlyAdmin):
     """The delivery log: each message with its result."""
 
     list_display = ("id", "kind", "to", "status", "result", "attempts", "created_at", "next_attempt_at")
-    list_filter = (OfWebhook, "status", since("created_at"))
+    list_filter = (OfWebhook, "status", make_since_filter("created_at"))
     list_select_related = ("webhook",)
     search_fields = ("message",)
     search_help_text = "A message's id, or gate:42"
-    readonly_fields = ("page", "last", "said")
+    readonly_fields = ("page", "last", "body_text")
     change_form_template = "admin/approvals/delivery/change_form.html"
-    page = shown("gate", "gate", "gate_id")
+    page = make_page_link("gate", "gate", "gate_id")
 
     @admin.display(description="To")
     def to(self, delivery: Delivery) -> str:
@@ -59,7 +59,7 @@ class DeliveryAdmin(OfOwnTeams, TakesOrders, ReadOnlyAdmin):
         return delivery.why or "-"
 
     @admin.display(description="The message")
-    def said(self, delivery: Delivery) -> str:
+    def body_text(self, delivery: Delivery) -> str:
         """Return the message's body, indented; it is sent without the spaces."""
         return json.dumps(json.loads(bytes(delivery.body)), indent=2)
 
@@ -80,7 +80,7 @@ class DeliveryAdmin(OfOwnTeams, TakesOrders, ReadOnlyAdmin):
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
         """Return every field of one delivery."""
         lines = ["kind", "message", "webhook", "page", "status", "last", "attempts", "next_attempt_at"]
-        return [*lines, "created_at", "finished_at", "said"]
+        return [*lines, "created_at", "finished_at", "body_text"]
 
     def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
         """Take the order to send a message again."""

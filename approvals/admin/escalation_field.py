@@ -10,7 +10,7 @@ from django import forms
 from django.contrib.auth.models import Group
 
 from approvals.policy.escalation import MOST, Level, lines
-from checkpoints.admin.durations import parsed
+from checkpoints.admin.durations import parse_duration
 
 HELP = (
     "A line for each level, such as “Directors after 2 h” or “Directors at the deadline, 4 h more”. The team's people "
@@ -64,7 +64,7 @@ def _level(line: str) -> Level:
 def _span(words: str | None) -> timedelta | None:
     if words is None:
         return None
-    span = parsed(words)
+    span = parse_duration(words)
     if span is None or span < _LEAST:
         raise forms.ValidationError(f"“{words}” is no duration of a minute or more.")
     return span

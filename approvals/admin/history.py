@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from approvals.models import Decision, Gate, Grant, Outcome, Proposal
-from checkpoints.admin.base import ReadOnlyAdmin, listed, number_of, shown, since, words_of
+from checkpoints.admin.base import ReadOnlyAdmin, make_list_link, make_page_link, make_since_filter, number_of, words_of
 
 
 @admin.register(Gate)
@@ -17,7 +17,7 @@ class GateAdmin(ReadOnlyAdmin):
     """Gates; found by number, by run, or by the beginning of the title."""
 
     list_display = ("id", "title_words", "in_run", "team", "step", "status", "risk", "opened_at", "closed_at", "page")
-    list_filter = ("status", "kind", "risk", since("opened_at"), "team")
+    list_filter = ("status", "kind", "risk", make_since_filter("opened_at"), "team")
     list_select_related = ("team", "run__plan")
     search_fields = ("title",)
     search_help_text = "A gate's number, R-7 for those of a run, or the beginning of a title"
@@ -26,10 +26,10 @@ class GateAdmin(ReadOnlyAdmin):
     readonly_fields = (
         "title_words", "resource_words", "term_words", "page", "proposals", "decisions", "outcome_of",
     )  # fmt: skip
-    page = shown("gate", "page")
-    proposals = listed("approvals_proposal", "its proposals", gate__id__exact="pk")
-    decisions = listed("approvals_decision", "its decisions", gate__id__exact="pk")
-    outcome_of = listed("approvals_outcome", "its outcome", gate__id__exact="pk")
+    page = make_page_link("gate", "page")
+    proposals = make_list_link("approvals_proposal", "its proposals", gate__id__exact="pk")
+    decisions = make_list_link("approvals_decision", "its decisions", gate__id__exact="pk")
+    outcome_of = make_list_link("approvals_outcome", "its outcome", gate__id__exact="pk")
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Gate], term: str) -> tuple[Any, bool]:
         """Find by number, run or title."""
@@ -46,11 +46,11 @@ class ProposalAdmin(ReadOnlyAdmin):
     """Proposals: the versions of what a gate asked."""
 
     list_display = ("id", "gate", "number", "by", "created_at", "page")
-    list_filter = (since("created_at"),)
+    list_filter = (make_since_filter("created_at"),)
     list_select_related = ("gate", "by")
     search_fields = ("=gate__id",)
     search_help_text = "A gate's number"
-    page = shown("gate", "page", "gate_id")
+    page = make_page_link("gate", "page", "gate_id")
 
 
 @admin.register(Decision)
@@ -58,11 +58,11 @@ class DecisionAdmin(ReadOnlyAdmin):
     """Reviewers' decisions; their comments are on the gate's page."""
 
     list_display = ("id", "gate", "user", "verdict", "counts", "created_at", "page")
-    list_filter = ("verdict", "counts", since("created_at"))
+    list_filter = ("verdict", "counts", make_since_filter("created_at"))
     list_select_related = ("gate", "user")
     search_fields = ("=gate__id", "=user__username")
     search_help_text = "A gate's number, or a username"
-    page = shown("gate", "page", "gate_id")
+    page = make_page_link("gate", "page", "gate_id")
 
 
 @admin.register(Outcome)
@@ -70,13 +70,13 @@ class OutcomeAdmin(ReadOnlyAdmin):
     """Outcomes of gates."""
 
     list_display = ("id", "gate", "kind", "by_name", "created_at", "page", "rights")
-    list_filter = ("kind", since("created_at"))
+    list_filter = ("kind", make_since_filter("created_at"))
     list_select_related = ("gate",)
     search_fields = ("=gate__id",)
     search_help_text = "A gate's number"
     readonly_fields = ("page", "rights")
-    page = shown("gate", "page", "gate_id")
-    rights = listed("approvals_grant", "grants", outcome__id__exact="pk")
+    page = make_page_link("gate", "page", "gate_id")
+    rights = make_list_link("approvals_grant", "grants", outcome__id__exact="pk")
 
 
 @admin.register(Grant)
@@ -88,4 +88,4 @@ class GrantAdmin(ReadOnlyAdmin):
     search_fields = ("=effect",)
     search_help_text = "An effect's name"
     readonly_fields = ("used",)
-    used = listed("agents_effect", "the effect", grant__id__exact="pk")
+    used = make_list_link("agents_effect", "the effect", grant__id__exact="pk")

@@ -11,23 +11,28 @@ from django.http import HttpRequest
 from approvals.models import ChannelState, Notice
 from approvals.notifications import log
 from approvals.notifications.message import NoticeKind
-from checkpoints.admin.base import ReadOnlyAdmin, having, number_of, shown, since
+from checkpoints.admin.base import ReadOnlyAdmin, make_page_link, make_since_filter, make_value_filter, number_of
 
 
 @admin.register(Notice)
 class NoticeAdmin(ReadOnlyAdmin):
     """The log of messages to people."""
 
-    list_display = ("id", "told", "channel", "to", "status", "result", "attempts", "created_at", "next_attempt_at")
-    list_filter = ("channel", "status", having("kind", "kind", lambda: NoticeKind), since("created_at"))
+    list_display = ("id", "kind_name", "channel", "to", "status", "result", "attempts", "created_at", "next_attempt_at")
+    list_filter = (
+        "channel",
+        "status",
+        make_value_filter("kind", "kind", lambda: NoticeKind),
+        make_since_filter("created_at"),
+    )
     list_select_related = ("user", "address")
     search_fields = ("user__username",)
     search_help_text = "A username, or gate:42"
-    readonly_fields = ("page", "told", "to", "result")
-    page = shown("gate", "gate", "gate_id")
+    readonly_fields = ("page", "kind_name", "to", "result")
+    page = make_page_link("gate", "gate", "gate_id")
 
     @admin.display(description="Kind")
-    def told(self, notice: Notice) -> str:
+    def kind_name(self, notice: Notice) -> str:
         """Return the kind in words."""
         return log.kind_words(notice.kind)
 
@@ -50,7 +55,7 @@ class NoticeAdmin(ReadOnlyAdmin):
 
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
         """Return every field of one notice but its references."""
-        lines = ["told", "channel", "to", "page", "status", "result", "attempts", "next_attempt_at"]
+        lines = ["kind_name", "channel", "to", "page", "status", "result", "attempts", "next_attempt_at"]
         return [*lines, "created_at", "finished_at", "opened_at"]
 
 

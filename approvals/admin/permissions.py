@@ -39,24 +39,24 @@ class PermissionBoxes(forms.MultipleChoiceField):
         super().__init__(widget=forms.CheckboxSelectMultiple, required=False, **options)
 
 
-def named(permission: Permission) -> str:
+def name_of_permission(permission: Permission) -> str:
     """Return "app.codename", as code asks for it."""
     return f"{permission.content_type.app_label}.{permission.codename}"
 
 
-def held(permissions: Any) -> set[str]:
+def permission_names(permissions: Any) -> set[str]:
     """Return the names of a team's or a person's own permissions, given their manager."""
-    return {named(row) for row in permissions.select_related("content_type")}
+    return {name_of_permission(row) for row in permissions.select_related("content_type")}
 
 
-def ticked(names: set[str], offered: Iterable[str]) -> list[str]:
+def ticked_boxes(names: set[str], offered: Iterable[str]) -> list[str]:
     """Return the boxes to tick: those whose permissions are all held."""
     return sorted(name for name in offered if {name, *TOGETHER.get(name, ())} <= names)
 
 
-def give(permissions: Any, wanted: Iterable[str], offered: Mapping[str, str]) -> None:
+def grant_permissions(permissions: Any, wanted: Iterable[str], offered: Mapping[str, str]) -> None:
     """Grant what was ticked and revoke what was unticked; an unchanged box changes nothing."""
-    before, after = set(ticked(held(permissions), offered)), set(wanted)
+    before, after = set(ticked_boxes(permission_names(permissions), offered)), set(wanted)
     permissions.remove(*_rows(before - after))
     permissions.add(*_rows(after - before))
 
@@ -64,9 +64,11 @@ def give(permissions: Any, wanted: Iterable[str], offered: Mapping[str, str]) ->
 def _rows(names: Iterable[str]) -> list[Permission]:
     every = {item for name in names for item in (name, *TOGETHER.get(name, ()))}
     found = Permission.objects.filter(codename__in=[name.split(".")[1] for name in every])
-    return [permission for permission in found.select_related("content_type") if named(permission) in every]
+    return [
+        permission for permission in found.select_related("content_type") if name_of_permission(permission) in every
+    ]
 
 
-def words(names: set[str], offered: Mapping[str, str]) -> str:
+def describe_permissions(names: set[str], offered: Mapping[str, str]) -> str:
     """Describe the offered permissions that are held, as the end of a sentence."""
-    return "; ".join(str(offered[name]) for name in offered if name in ticked(names, offered)) or "nothing"
+    return "; ".join(str(offered[name]) for name in offered if name in ticked_boxes(names, offered)) or "nothing"

@@ -19,9 +19,9 @@ from approvals.policy import enough_reviewers, last_gates, required
 from approvals.policy.rules import stage_words
 from approvals.policy.rules.stage_words import Names
 from approvals.policy_changes import changes
-from checkpoints.access.permissions import everywhere
-from checkpoints.admin.base import column, listed
-from checkpoints.admin.durations import spelled
+from checkpoints.access.permissions import may_everywhere
+from checkpoints.admin.base import make_column, make_list_link
+from checkpoints.admin.durations import spell_duration
 from checkpoints.admin.versions import NewestVersionsFilter, VersionedAdmin, address_of
 
 from .policy_form import PolicyForm
@@ -83,16 +83,16 @@ class PolicyAdmin(VersionedAdmin[Policy]):
             {"fields": ("whole_state", "registered_only", "hourly", "pause", "leaves")},
         ),
     )
-    needed = column("quorum", "Approvals")
-    four_eyes = column("separation", "Four-eyes", boolean=True)
-    confirmed = column("step_up", "Confirmed", boolean=True)
-    by_token = column("tokens_decide", "Tokens", boolean=True)
-    state_edits = column("whole_state", "Whole state", boolean=True)
-    gates = listed("approvals_gate", "gates", policy__id__exact="pk")
+    needed = make_column("quorum", "Approvals")
+    four_eyes = make_column("separation", "Four-eyes", boolean=True)
+    confirmed = make_column("step_up", "Confirmed", boolean=True)
+    by_token = make_column("tokens_decide", "Tokens", boolean=True)
+    state_edits = make_column("whole_state", "Whole state", boolean=True)
+    gates = make_list_link("approvals_gate", "gates", policy__id__exact="pk")
 
     def get_autocomplete_fields(self, request: HttpRequest) -> tuple[str, ...]:
         """Look people up while their name is typed, where the user may see accounts: there may be many thousands."""
-        return ("people",) if everywhere(request.user, "auth.view_user") else ()
+        return ("people",) if may_everywhere(request.user, "auth.view_user") else ()
 
     def get_readonly_fields(self, request: HttpRequest, obj: Policy | None = None) -> tuple[str, ...]:
         """Show the policy in words above its form."""
@@ -137,7 +137,7 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     @admin.display(description="Deadline")
     def within(self, policy: Policy) -> str:
         """Say how long its gates wait for an answer."""
-        return "none" if policy.deadline is None else spelled(policy.deadline)
+        return "none" if policy.deadline is None else spell_duration(policy.deadline)
 
     @admin.display(description="Then")
     def then(self, policy: Policy) -> str:
@@ -175,10 +175,10 @@ class PolicyAdmin(VersionedAdmin[Policy]):
         written = changes.save(obj, groups=chosen, people=people, by=request.user)  # type: ignore[arg-type]
         if isinstance(written, PolicyChange):
             request.waiting = written  # type: ignore[attr-defined]
-            warn(request, changes.decided_by(obj, chosen, people))
+            warn_about_policy(request, changes.decided_by(obj, chosen, people))
             obj.pk = written.base_id
             return
-        warn(request, obj)
+        warn_about_policy(request, obj)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Leave the teams and people as they were written with the version: all that its stages and rules may ask."""
@@ -207,7 +207,7 @@ class PolicyAdmin(VersionedAdmin[Policy]):
         return redirect("admin:approvals_policychange_change", request.waiting.pk)
 
 
-def warn(request: HttpRequest, policy: Policy) -> None:
+def warn_about_policy(request: HttpRequest, policy: Policy) -> None:
     """Warn of too few people for a version that was written, and of rules that will stay unclear."""
     own, names = required.own(policy), Names.of(policy)
     rules = required.rules_of(policy.rules)

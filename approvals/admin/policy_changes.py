@@ -20,10 +20,10 @@ from approvals.policy.rules.written import Directory
 from approvals.policy_changes import changes
 from approvals.policy_changes.changes import ChangeRefused
 from approvals.policy_changes.simulation import simulate
-from checkpoints.access.permissions import everywhere
-from checkpoints.admin.base import ModelAdmin, NothingByHand, TakesOrders, having
+from checkpoints.access.permissions import may_everywhere
+from checkpoints.admin.base import ModelAdmin, NothingByHand, TakesOrders, make_value_filter
 
-from .policies import warn
+from .policies import warn_about_policy
 
 
 @admin.register(PolicyChange)
@@ -31,7 +31,7 @@ class PolicyChangeAdmin(NothingByHand, TakesOrders, ModelAdmin[PolicyChange]):
     """Changes that make a policy milder. Whoever may write policies sees all of them."""
 
     list_display = ("name", "team", "status", "proposed_by", "proposed_at", "ended_by")
-    list_filter = (having("status", "status", lambda: PolicyChange.Status),)
+    list_filter = (make_value_filter("status", "status", lambda: PolicyChange.Status),)
     list_select_related = ("team", "proposed_by", "ended_by", "base")
     ordering = ("-pk",)
     fields = (
@@ -43,7 +43,7 @@ class PolicyChangeAdmin(NothingByHand, TakesOrders, ModelAdmin[PolicyChange]):
 
     def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """Let those in who may write policies."""
-        return everywhere(request.user, changes.MAY)
+        return may_everywhere(request.user, changes.MAY)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """List it for those who may write policies."""
@@ -93,7 +93,7 @@ class PolicyChangeAdmin(NothingByHand, TakesOrders, ModelAdmin[PolicyChange]):
             messages.error(request, str(why))
             return redirect("admin:approvals_policychange_change", found.pk)
         messages.success(request, f"Version {made.version} counts for new gates.")
-        warn(request, made)
+        warn_about_policy(request, made)
         return redirect("admin:approvals_policy_change", made.pk)
 
     def refuse(self, request: HttpRequest, change: int) -> HttpResponse:
@@ -107,9 +107,9 @@ class PolicyChangeAdmin(NothingByHand, TakesOrders, ModelAdmin[PolicyChange]):
         return redirect("admin:approvals_policychange_change", found.pk)
 
 
-def lines(said: list[str]) -> str:
+def lines(sentences: list[str]) -> str:
     """Write sentences under each other."""
-    return format_html_join("", "<p>{}</p>", [(word,) for word in said])
+    return format_html_join("", "<p>{}</p>", [(word,) for word in sentences])
 
 
 def in_words(policy: Policy, names: Names) -> str:

@@ -278,13 +278,13 @@ class PolicyForm(VersionedForm[Policy]):
             self._simulate(data, team)
         return data
 
-    def _simulate(self, said: dict[str, Any], team: Group) -> None:
+    def _simulate(self, data: dict[str, Any], team: Group) -> None:
         """Compute what the entered policy would have asked, and refuse to save it in the same request."""
-        name = said.get("name") or self.instance.name
-        settings = {setting: said[setting] for setting in SETTINGS if setting in said}
-        drafted = Policy(team=team, name=name, calendar=said.get("calendar"), **settings)
-        self.simulated = simulate(drafted, groups=said["groups"], people=said["people"])
-        self.milder = changes.compared(drafted, said["groups"], said["people"])
+        name = data.get("name") or self.instance.name
+        settings = {setting: data[setting] for setting in SETTINGS if setting in data}
+        drafted = Policy(team=team, name=name, calendar=data.get("calendar"), **settings)
+        self.simulated = simulate(drafted, groups=data["groups"], people=data["people"])
+        self.milder = changes.compared(drafted, data["groups"], data["people"])
         raise forms.ValidationError("Nothing is saved yet.")
 
     def _check_reviewers(self, draft: Policy) -> None:

@@ -24,7 +24,14 @@ from checkpoints.admin.base import ModelForm
 from checkpoints.events import event_log
 
 from .audited import AuditedAdmin
-from .permissions import IN_TEAMS, PermissionBoxes, held, named, ticked, words
+from .permissions import (
+    IN_TEAMS,
+    PermissionBoxes,
+    describe_permissions,
+    name_of_permission,
+    permission_names,
+    ticked_boxes,
+)
 
 if TYPE_CHECKING:
     AnyInline = admin.TabularInline[Any, Any]
@@ -48,7 +55,7 @@ class TeamForm(ModelForm[Group]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk:
-            self.fields["may"].initial = ticked(held(self.instance.permissions), IN_TEAMS)
+            self.fields["may"].initial = ticked_boxes(permission_names(self.instance.permissions), IN_TEAMS)
 
 
 class MemberInline(AnyInline):
@@ -94,8 +101,8 @@ class TeamAdmin(AuditedAdmin, GroupAdmin):
 
     @admin.display(description="members may")
     def allowed(self, team: Group) -> str:
-        there = {named(permission) for permission in team.permissions.all()}  # read with the list
-        return words(there, IN_TEAMS)
+        there = {name_of_permission(permission) for permission in team.permissions.all()}  # read with the list
+        return describe_permissions(there, IN_TEAMS)
 
     @admin.display(description="runs")
     def runs(self, team: Group) -> SafeString:
@@ -107,7 +114,7 @@ class TeamAdmin(AuditedAdmin, GroupAdmin):
         fresh = Group.objects.get(pk=obj.pk)
         return {
             "name": fresh.name,
-            "may": held(fresh.permissions),
+            "may": permission_names(fresh.permissions),
             "members": set(fresh.user_set.values_list("pk", flat=True)),
         }
 

@@ -13,7 +13,7 @@ from approvals.models import Tool
 from approvals.policy_changes import tool_changes
 from approvals.schema import walk
 from approvals.tools import schemas
-from checkpoints.admin.base import column
+from checkpoints.admin.base import make_column
 from checkpoints.admin.versions import NewestVersionsFilter, VersionedAdmin, VersionedForm
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
@@ -73,7 +73,7 @@ class ToolForm(VersionedForm[Tool]):
     def clean_schema(self) -> dict[str, Any]:
         """Return the schema, closed to other names unless it says that it is open."""
         try:
-            schema = canonical_json.parse(self.cleaned_data["schema"])
+            schema = canonical_json.parse_json(self.cleaned_data["schema"])
         except ValueRefused as refused:
             place = (f" at {refused.pointer}") if refused.pointer else ""
             raise forms.ValidationError(f"Write JSON: {refused.reason}{place}.") from refused
@@ -103,7 +103,7 @@ class ToolForm(VersionedForm[Tool]):
         data = super().clean()
         schema = data.get("schema")
         if isinstance(schema, dict):
-            known = {place for place, _ in walk.places(schema)}
+            known = {place for place, _ in walk.walk_members(schema)}
             for place in data.get("labels") or ():
                 if place not in known:
                     self.add_error("labels", f"The schema writes out no argument {place}.")
@@ -129,7 +129,7 @@ class ToolAdmin(VersionedAdmin[Tool]):
     form = ToolForm
     fields = ToolForm.Meta.fields
 
-    in_force = column("counts", "In force", boolean=True)
+    in_force = make_column("counts", "In force", boolean=True)
 
     @admin.display(description="Pinned")
     def pins(self, tool: Tool) -> str:

@@ -29,9 +29,9 @@ from checkpoints.admin.base import (
     ModelForm,
     NothingByHand,
     TakesOrders,
-    column,
-    having,
-    listed,
+    make_column,
+    make_list_link,
+    make_value_filter,
 )
 
 Order = Callable[[Webhook, Actor], str]
@@ -43,7 +43,7 @@ def teams_of(request: HttpRequest) -> models.QuerySet[Group]:
     return Group.objects.all() if is_superuser(user) else teams_where(user, MANAGE_WEBHOOKS)
 
 
-def manages(request: HttpRequest) -> bool:
+def manages_webhooks(request: HttpRequest) -> bool:
     """Tell whether this person manages any webhooks. Cached: each page of the administration asks several times."""
     known = getattr(request, "manages_webhooks", None)
     if known is None:
@@ -57,11 +57,11 @@ class OfOwnTeams(Mixed):
 
     def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """Admit whoever manages webhooks in any team."""
-        return manages(request)
+        return manages_webhooks(request)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """Show the list to whoever manages webhooks in any team."""
-        return manages(request)
+        return manages_webhooks(request)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         """Answer 404 for a row that does not exist or is another team's."""
@@ -111,13 +111,13 @@ class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
     form = WebhookForm
     list_display = ("host_of", "purpose", "team", "about", "in_short", "failing_since", "deliveries")
     # Removed webhooks are not listed.
-    list_filter = (having("status", "status", lambda: (Webhook.Status.ENABLED, Webhook.Status.DISABLED)),)
+    list_filter = (make_value_filter("status", "status", lambda: (Webhook.Status.ENABLED, Webhook.Status.DISABLED)),)
     list_select_related = ("team",)
     search_fields = ("url", "purpose")
     ordering = ("team__name", "pk")
     change_form_template = "admin/approvals/webhook/change_form.html"
-    host_of = column("host", "Host")  # without what may be secret in the rest of the address
-    deliveries = listed("approvals_delivery", "delivery log", webhook="pk")
+    host_of = make_column("host", "Host")  # without what may be secret in the rest of the address
+    deliveries = make_list_link("approvals_delivery", "delivery log", webhook="pk")
 
     @admin.display(description="Agent")
     def about(self, webhook: Webhook) -> str:
@@ -169,7 +169,7 @@ class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Admit whoever manages webhooks in any team; the form offers these teams."""
-        return manages(request)
+        return manages_webhooks(request)
 
     def save_model(self, request: HttpRequest, obj: Webhook, form: Any, change: bool) -> None:
         """Make the webhook, with its event."""

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from approvals.models import Delegation, Policy
 from checkpoints import actors
-from checkpoints.access.permissions import DECIDE_GATE, colleagues, teams_where
+from checkpoints.access.permissions import DECIDE_GATE, colleagues_of, teams_where
 from checkpoints.events import event_log
 
 from .errors import AwayRefused
@@ -99,7 +99,7 @@ def _facts(made: Delegation) -> dict[str, object]:
 
 
 def _check_delegate(person: User, delegate: User, starts: datetime, ends: datetime) -> None:
-    if not colleagues(person).filter(pk=delegate.pk).exists():
+    if not colleagues_of(person).filter(pk=delegate.pk).exists():
         raise AwayRefused("Choose somebody who is in one of your teams.")
     overlap = Q(starts_at__lt=ends, ends_at__gt=starts)
     gone = Delegation.objects.standing().filter(overlap, person=delegate).first()

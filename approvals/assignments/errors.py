@@ -34,7 +34,7 @@ class SaidInTheirName(AlreadySaid):
 class DeskRefused(Refused):
     """A claim, a release, a takeover or a reassignment that was not made."""
 
-    said = "That was not possible; look at the gate again."
+    message = "That was not possible; look at the gate again."
     code = "refused"
     status = 409
 
@@ -58,14 +58,14 @@ class AlreadyClaimed(DeskRefused):
 class NotClaimed(DeskRefused):
     """A claim that is not there to be released or taken over."""
 
-    said = "Nobody has this gate now: claim it instead."
+    message = "Nobody has this gate now: claim it instead."
     code = "not_claimed"
 
 
 class GateClosed(DeskRefused):
     """A gate that is closed, or past its deadline."""
 
-    said = "This gate is closed."
+    message = "This gate is closed."
     code = "closed"
 
 

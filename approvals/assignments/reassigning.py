@@ -18,8 +18,8 @@ from approvals.models import AddedTeam, Assignee, Gate, GateClaim
 from approvals.policy import authority, separation
 from checkpoints import actors
 from checkpoints.access.missing_permission import say_missing_permission
-from checkpoints.access.permissions import ADD_REVIEWERS, DECIDE_GATE, may, members_where
-from checkpoints.postgresql.sql import storable
+from checkpoints.access.permissions import ADD_REVIEWERS, DECIDE_GATE, may_in_team, members_where
+from checkpoints.postgresql.sql import make_storable
 
 from .errors import GateClosed, MayNot, NotAsked
 
@@ -60,7 +60,7 @@ def reassign(gate: Gate, *, to: User | Group, reason: str, by: User) -> None:
 
     The claim of who hands it over ends. Raises MayNot, NotAsked and GateClosed.
     """
-    said = storable(" ".join(reason.split()))
+    said = make_storable(" ".join(reason.split()))
     if not said or len(said) > MOST:
         raise NotAsked(f"Write a reason of 1 to {MOST:,} characters.")
     with transaction.atomic():
@@ -88,7 +88,7 @@ def _check(reading: GateReading, by: User) -> bool:
     Whoever may not decide by separation of duties does not choose who does.
     """
     gate = reading.gate
-    adds = by.is_active and may(by, gate.team_id, ADD_REVIEWERS)
+    adds = by.is_active and may_in_team(by, gate.team_id, ADD_REVIEWERS)
     if apart := adds and separation.why_apart(by.pk, gate):
         raise MayNot(apart)
     if not adds and (reason := authority.reason(by.pk, reading.decides, gate, reading.lenders)):

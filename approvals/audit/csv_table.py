@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from checkpoints.seals.export_lines import ExportedEvent
-from checkpoints.seals.seal import moment
+from checkpoints.seals.seal import format_instant
 
 from . import event_words
 
@@ -43,14 +43,14 @@ def lines(events: Iterable[ExportedEvent]) -> Iterator[bytes]:
         yield _line(cells(event))
 
 
-def cells(told: ExportedEvent) -> tuple[str, ...]:
+def cells(event: ExportedEvent) -> tuple[str, ...]:
     """Return the cells of one event."""
-    row = told.row
+    row = event.row
     happening = event_words.of_row(row)
-    at = moment(row.at) if row.at is not None else ""
+    at = format_instant(row.at) if row.at is not None else ""
     team, run = ("" if number is None else str(number) for number in (row.team_id, row.run_id))
     data = row.data.decode(errors="replace")
-    text = told.text[1].decode(errors="replace") if told.text else ""
+    text = event.text[1].decode(errors="replace") if event.text else ""
     cursor = f"{row.xid}.{row.id}"
     return (
         at, str(row.id), row.kind, happening.who, happening.what, row.actor, team, run and f"R-{run}", row.subject,
@@ -61,7 +61,7 @@ def cells(told: ExportedEvent) -> tuple[str, ...]:
 def safe(text: str) -> str:
     """Return a value that no spreadsheet takes for a formula, on one line."""
     text = _FORMULA.sub(r"\1\2'\3", text) if not text.startswith(("\t", "\r", "\n")) else f"'{text}"
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _line(values: Iterable[str]) -> bytes:

@@ -8,7 +8,7 @@ from django.db import transaction
 from approvals.errors import Refused
 from checkpoints import actors
 from checkpoints.access.missing_permission import say_missing_permission
-from checkpoints.access.permissions import ERASE_TEXT, may
+from checkpoints.access.permissions import ERASE_TEXT, may_in_team
 from checkpoints.events import event_log
 from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Event, EventText, Hold, Run
@@ -24,19 +24,19 @@ class ErasureRefused(Refused):
 class MayNotErase(ErasureRefused):
     """A person who may not erase texts of this team."""
 
-    said = "You need the permission to erase what people of this team wrote."
+    message = "You need the permission to erase what people of this team wrote."
 
 
 class NothingToErase(ErasureRefused):
     """An event without a text."""
 
-    said = "There is no text with this event, or it was erased before."
+    message = "There is no text with this event, or it was erased before."
 
 
 class HeldByLaw(ErasureRefused):
     """A legal hold on the run."""
 
-    said = (
+    message = (
         "This run has a legal hold, so nothing of it can be erased. Ask the person who set the hold to free it first."
     )
 
@@ -44,18 +44,18 @@ class HeldByLaw(ErasureRefused):
 class NoReason(ErasureRefused):
     """An erasure without a reason."""
 
-    said = "Say why it is erased: the reason stays in the audit."
+    message = "Say why it is erased: the reason stays in the audit."
 
 
 class ReasonStays(ErasureRefused):
     """The reason of an erasure."""
 
-    said = "This text is the reason of an erasure, which stays in the audit."
+    message = "This text is the reason of an erasure, which stays in the audit."
 
 
 def erase(event: Event, *, reason: str, by: User) -> None:
     """Erase the text of an event, for good. Raises ErasureRefused."""
-    if event.team_id is None or not may(by, event.team_id, ERASE_TEXT):
+    if event.team_id is None or not may_in_team(by, event.team_id, ERASE_TEXT):
         team = Group.objects.filter(pk=event.team_id or 0).first()
         raise MayNotErase(say_missing_permission(by, ERASE_TEXT, team))
     if event.kind == ERASED:
@@ -63,7 +63,7 @@ def erase(event: Event, *, reason: str, by: User) -> None:
     if not reason.strip():
         raise NoReason
     with transaction.atomic():
-        if event.run_id and _held(event.run_id):
+        if event.run_id and _under_legal_hold(event.run_id):
             raise HeldByLaw
         erased, _ = EventText.objects.filter(pk=event.pk).delete()
         if not erased:
@@ -83,7 +83,7 @@ def erase(event: Event, *, reason: str, by: User) -> None:
         )
 
 
-def _held(run_id: int) -> bool:
+def _under_legal_hold(run_id: int) -> bool:
     """Tell whether a run or any of its checkpoints is under legal hold; takes the lock under which one is set."""
     list(Run.objects.select_for_update(no_key=True).filter(pk=run_id).values_list("pk"))
     return Hold.objects.standing().filter(run_id=run_id, kind=Hold.Kind.LEGAL).exists()

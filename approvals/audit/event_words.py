@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from approvals.english import quoted
+from approvals.english import quote_titles
 from checkpoints.runs.plans import in_words
 from checkpoints.seals.leaves import SealedRow
-from checkpoints.seals.seal import readable
+from checkpoints.seals.seal import readable_value
 
 NONE: Mapping[str, str] = {}
 
@@ -192,13 +192,13 @@ def tell(
     if kind == "retention.pruned" and data.get("count") == 1:
         words = "removed checkpoint {first} under the retention policy {policy}"
     step = str(data.get("step") or "")
-    values = {**data, "step": quoted([titles.get(step) or in_words(step)])} if step else data
+    values = {**data, "step": quote_titles([titles.get(step) or in_words(step)])} if step else data
     return Happening(at, kind, who, words.format_map(_Blank(values)), text)
 
 
 def of_row(row: SealedRow, text: str = "", titles: Mapping[str, str] = NONE) -> Happening:
     """Describe an event as seals cover it; data that cannot be read count as none."""
-    found = readable(row.data)
+    found = readable_value(row.data)
     data = found if isinstance(found, dict) else {}
     at = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=row.at or 0)
     return tell(at=at, kind=row.kind, who=row.actor_name or row.actor, data=data, text=text, titles=titles)

@@ -27,7 +27,7 @@ from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Event
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 
 GATE = (
     "run_id", "team_id", "policy_id", "checkpoint", "step", "kind", "status", "version", "proposal", "title", "risk",
@@ -65,9 +65,9 @@ SELECT {_END} FROM approvals_outcome JOIN approvals_gate ON approvals_gate.id = 
 """  # noqa: S608 - constants
 
 
-def with_end(found: QuerySet[Ended]) -> QuerySet[Ended]:
-    """Read how each gate ended by its event, for `check_ended`; `found` are gates or grants, whose gate is joined."""
-    return found.annotate(**{"end": RawSQL(_END, [], TextField())})  # noqa: S611 - constants
+def with_end(queryset: QuerySet[Ended]) -> QuerySet[Ended]:
+    """Read how each gate ended by its event, for `check_ended`; `queryset`: gates, or grants with their gate joined."""
+    return queryset.annotate(**{"end": RawSQL(_END, [], TextField())})  # noqa: S611 - constants
 
 
 def rows(gate: Gate, standing: Proposal) -> dict[str, str]:
@@ -128,7 +128,7 @@ def ended(gate: Gate, outcome: Outcome, decisions: Sequence[Decision], grants: I
 def last_move(gate: str) -> dict[str, Subquery]:
     """Return annotations `told_kind`, `told_version`, `told`: the last event that moved the gate in column `gate`."""
     subject = Concat(Value("gate:"), Cast(OuterRef(gate), CharField()))
-    events = Event.objects.told().filter(subject=subject, kind__in=MOVES).order_by("-version", "-id")
+    events = Event.objects.sealable().filter(subject=subject, kind__in=MOVES).order_by("-version", "-id")
     columns = {"told_kind": "kind", "told_version": "version", "told": "data"}
     return {name: Subquery(events.values(column)[:1]) for name, column in columns.items()}
 
@@ -141,7 +141,9 @@ def check(standing: Proposal, outcome: Outcome | None = None) -> None:
     if not standing.gate.policy.proven:
         raise NotVerified(_name(f"policy:{standing.gate.policy_id}"), covered_rows.NO_EVENT)
     answer: Any = standing
-    claim = _said(standing.gate, (answer.told_kind, answer.told_version, answer.told) if answer.told_kind else None)
+    claim = _proven_digests(
+        standing.gate, (answer.told_kind, answer.told_version, answer.told) if answer.told_kind else None
+    )
     now = rows(standing.gate, standing)
     if outcome is not None:
         now[f"outcome:{outcome.pk}"] = _whole(outcome)
@@ -169,8 +171,8 @@ def check_ended(gate: Gate, outcome: Outcome, end: str | None = None) -> None:
         end = next((found for (found,) in run_sql(_END_OF, [gate.pk, outcome.pk])), None)
     if end is None:
         raise NotVerified(_name(gate.subject), covered_rows.NO_EVENT)
-    kind, version, data, decisions, given = decode(end.encode())
-    claim = _said(gate, (kind, version, bytes.fromhex(data)))
+    kind, version, data, decisions, given = decode_canonical(end.encode())
+    claim = _proven_digests(gate, (kind, version, bytes.fromhex(data)))
     grants = [item.split("\n", 1) for item in given]
     proposal = {f"proposal:{outcome.proposal_id}": digest_row(outcome.proposal, PROPOSAL)}
     now = {f"outcome:{outcome.pk}": _outcome(outcome, decisions, grants)}
@@ -181,7 +183,7 @@ def check_voices(gate: Gate, voices: Sequence[Decision]) -> None:
     """Check others' decisions at an open gate against their events, before their votes count. Raises NotVerified."""
     if not voices:
         return
-    events = covered_rows.told([gate.subject])
+    events = covered_rows.covering_events([gate.subject])
     if not all(event.holds for event in events):
         raise NotVerified(_name(gate.subject), covered_rows.UNPROVEN)
     claims = covered_rows.claims(events)
@@ -193,9 +195,9 @@ def check_voices(gate: Gate, voices: Sequence[Decision]) -> None:
             raise NotVerified(_name(name), ALTERED)
 
 
-def _said(gate: Gate, event: Sequence[Any] | None) -> dict[str, str]:
+def _proven_digests(gate: Gate, event: Sequence[Any] | None) -> dict[str, str]:
     """Return the rows' digests in a proven event. Raises NotVerified."""
-    data = decode(bytes(event[2])) if event else {}
+    data = decode_canonical(bytes(event[2])) if event else {}
     if event is None or ROWS not in data:
         raise NotVerified(_name(gate.subject), covered_rows.NO_EVENT)
     kind, version = event[:2]
@@ -203,14 +205,14 @@ def _said(gate: Gate, event: Sequence[Any] | None) -> dict[str, str]:
         raise NotVerified(_name(gate.subject), covered_rows.UNPROVEN)
     values: dict[str, str] = data[ROWS]
     if gate.authors is not None and _authors(gate) not in values:  # a process of the release before has moved it
-        claims = covered_rows.claims([row for row in covered_rows.told([gate.subject]) if row.holds])
+        claims = covered_rows.claims([row for row in covered_rows.covering_events([gate.subject]) if row.holds])
         values |= {name: digest for name, (digest, _) in claims.items() if name == _authors(gate)}
     return values
 
 
-def _compare(now: Mapping[str, str], told: Mapping[str, str]) -> None:
+def _compare(now: Mapping[str, str], recorded: Mapping[str, str]) -> None:
     for name, digest in now.items():
-        if told.get(name) != digest:
+        if recorded.get(name) != digest:
             raise NotVerified(_name(name), ALTERED)
 
 
@@ -220,7 +222,7 @@ def _name(row: str) -> str:
 
 def _outcome(outcome: Outcome, decisions: Iterable[int], grants: Iterable[Sequence[str]]) -> str:
     given = sorted(list(grant) for grant in grants)
-    return covered_rows.digest(outcome, OUTCOME, decisions=sorted(decisions), grants=given)
+    return covered_rows.digest_of_row(outcome, OUTCOME, decisions=sorted(decisions), grants=given)
 
 
 def _whole(outcome: Outcome) -> str:

@@ -32,19 +32,19 @@ class AuditExport:
 
 
 def prepare(
-    filters: AuditFilters, *, format: str, texts: bool, by: Actor, of: EventQuerySet | None = None
+    filters: AuditFilters, *, format: str, texts: bool, by: Actor, visible: EventQuerySet | None = None
 ) -> AuditExport:
-    """Record an export in the audit, and return it. `of`: the events that may be seen; by default all.
+    """Record an export in the audit, and return it. `visible`: the events that may be seen; by default all.
 
     Only settled events are exported, so the count is exact; the event of this export is not among them.
     """
-    seen = (Event.objects.all() if of is None else of).told()
-    upto = commit_order.newest()
+    seen = (Event.objects.all() if visible is None else visible).sealable()
+    upto = commit_order.newest_cursor()
     events = filters.apply(seen)
-    parts = [commit_order.until(part, upto) for part in filters.searched(events, all_texts=True)]
+    parts = [commit_order.events_until(part, upto) for part in filters.searched(events, all_texts=True)]
     now = datetime.now(UTC)
     asked = ExportRequest(
-        events=events, upto=upto, keep=filters.matching, filters=filters.to_json(), made=now.isoformat(), by=by.name,
+        events=events, upto=upto, keep=filters.matching, filters=filters.to_json(), made_at=now.isoformat(), by=by.name,
         texts=texts,
     )  # fmt: skip
     name = f"holdpoint-audit-{now:%Y%m%dT%H%M%SZ}.{format}"
@@ -53,8 +53,8 @@ def prepare(
         data = {"format": format, "filters": asked.filters, "count": count, "texts": texts, "upto": str(upto)}
         event_log.record("audit.exported", subject=f"export:{now:%Y%m%dT%H%M%S%f}Z", by=by, data=data)
     if format == "csv":
-        return AuditExport(csv_table.lines(export.told(asked)), count, name)
-    return AuditExport(export.lines(asked, key=event_proof.key()), count, name)
+        return AuditExport(csv_table.lines(export.events_without_proofs(asked)), count, name)
+    return AuditExport(export.lines(asked, key=event_proof.seal_key()), count, name)
 
 
 def count_of(parts: list[QuerySet[Event]]) -> int:

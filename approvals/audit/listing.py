@@ -12,7 +12,7 @@ from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessTha
 from checkpoints.audit.filters import AuditFilters
 from checkpoints.models import Event, EventText
 from checkpoints.postgresql.capped_count import MOST, Capped
-from checkpoints.postgresql.sql import microseconds, run_sql
+from checkpoints.postgresql.sql import run_sql, to_microseconds
 
 from .readers import AuditReader
 
@@ -37,8 +37,8 @@ class PageMark:
         return f"{self.at}.{self.id}"
 
     @classmethod
-    def of(cls, event: Event) -> PageMark:
-        return cls(microseconds(event.at), event.pk)
+    def from_event(cls, event: Event) -> PageMark:
+        return cls(to_microseconds(event.at), event.pk)
 
     @classmethod
     def read(cls, text: str) -> PageMark | None:
@@ -68,7 +68,7 @@ def page(reader: AuditReader, filters: AuditFilters, *, before: PageMark | None)
     parts = [_before(filters.apply(events), before) for events in reader.events()]
     found = newest(parts, filters, PAGE + 1)
     shown = found[:PAGE]
-    more = PageMark.of(shown[-1]) if len(found) > PAGE else None
+    more = PageMark.from_event(shown[-1]) if len(found) > PAGE else None
     return EventPage(shown, more, texts_of(shown), seals_of(shown))
 
 

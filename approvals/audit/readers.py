@@ -13,7 +13,7 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 
-from checkpoints.access.permissions import VIEW_AUDIT, VIEW_EVENT, VIEW_RUN, everywhere, teams_where
+from checkpoints.access.permissions import VIEW_AUDIT, VIEW_EVENT, VIEW_RUN, may_everywhere, teams_where
 from checkpoints.events.event import EventQuerySet
 from checkpoints.models import Event
 
@@ -38,12 +38,12 @@ class AuditReader:
 
     def events(self) -> list[EventQuerySet]:
         """List the events that they may see, a query for each team, as each can follow an index."""
-        result = Event.objects.told()
+        result = Event.objects.sealable()
         return [result] if self.everything else [result.filter(team_id=team) for team in sorted(self.teams)]
 
     def audited(self) -> EventQuerySet:
         """Return the events that they may export."""
-        events = Event.objects.told()
+        events = Event.objects.sealable()
         return events if self.everything else events.filter(team_id__in=sorted(self.audits))
 
     def sees(self, event: Event) -> bool:
@@ -60,7 +60,7 @@ def reader(user: User) -> AuditReader:
 
 def of_all(user: User) -> bool:
     """Tell whether they see the events of every team, and those of no team."""
-    return everywhere(user, VIEW_EVENT)
+    return may_everywhere(user, VIEW_EVENT)
 
 
 def teams_of(user: Any) -> QuerySet[Group]:

@@ -17,7 +17,7 @@ from checkpoints.audit.walk import VerificationWalk
 from checkpoints.events import event_proof
 from checkpoints.models import Verification
 from checkpoints.seals.problem import IntegrityProblem
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 
 SLICE = 5.0  # seconds
 log = structlog.get_logger(__name__)
@@ -39,18 +39,18 @@ def go_on(verification: int, *, within: float = SLICE) -> bool:
     except Exception as error:
         log.exception("verification.failed", verification=verification)
         cannot = IntegrityProblem("the verification", f"could not be finished: {type(error).__name__}")
-        return found.end(decode(bytes(found.place)), [cannot])
+        return found.end(decode_canonical(bytes(found.place)), [cannot])
 
 
-def _slice(found: Verification, within: float) -> bool:
-    place = decode(bytes(found.place))
-    walk = VerificationWalk.from_json(place, key=event_proof.key()) if place else database.begin()
+def _slice(verification: Verification, within: float) -> bool:
+    place = decode_canonical(bytes(verification.place))
+    walk = VerificationWalk.from_json(place, key=event_proof.seal_key()) if place else database.begin()
     until = time.monotonic() + within
     problems: list[IntegrityProblem] = []
     while not walk.done:
         problems += walk.step()
         if time.monotonic() >= until and not walk.done:
-            return found.put_down(walk.to_json(), problems, of=database.ahead(walk))
+            return verification.put_down(walk.to_json(), problems, total=database.total_seals(walk))
     problems += walk.chain.digests()
     problems += database.exported_seals()
-    return found.end(walk.to_json(), problems)
+    return verification.end(walk.to_json(), problems)

@@ -10,11 +10,11 @@ from typing import Any
 from approvals.errors import CardRefused
 from approvals.schema import redact
 from approvals.schema.redact import Source
-from approvals.schema.walk import Schema, is_list, schema_at, unveiled
+from approvals.schema.walk import Schema, is_list, schema_at, unveil_schema
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values import json_pointer
-from checkpoints.values.canonical_json import canonical
-from checkpoints.values.patch import same
+from checkpoints.values.canonical_json import encode_canonical
+from checkpoints.values.patch import are_same
 
 from . import drawing
 from .drawing import Drawing
@@ -130,7 +130,7 @@ class Action:
         """Tell whether it may run as it is now: as it was `asked` only if it takes an approval."""
         if self.settled is not None or not self.verdicts or self.takes(APPROVE):
             return True
-        return self.takes(EDIT) and not same(self.arguments, asked.arguments)
+        return self.takes(EDIT) and not are_same(self.arguments, asked.arguments)
 
     @property
     def asks_only(self) -> bool:
@@ -152,7 +152,7 @@ class Action:
             (place, json_pointer.get(self.arguments, place), json_pointer.get(asked.arguments, place))
             for place in self.missing
         ]
-        return [place for place, now, was in values if is_empty(now) or same(now, was)]
+        return [place for place, now, was in values if is_empty(now) or are_same(now, was)]
 
     def to_json(self) -> dict[str, Any]:
         """Return what is stored of it; `settled`, `registered`, `missing` and `draws` only where set."""
@@ -207,16 +207,16 @@ def completed(
     )
     if not action.pointer:
         # The runtime writes a recovery card itself and takes the schema from the plan, so it is used as it is.
-        schema = action.schema if recovery else unveiled(action.schema, {})
+        schema = action.schema if recovery else unveil_schema(action.schema, {})
         return _with_verdicts(replace(filled, edits=False, schema=schema), step)
-    if not json_pointer.has(state, action.pointer):
+    if not json_pointer.has_value(state, action.pointer):
         raise CardRefused(f"{step.name}: action {action.id!r}: there is nothing at {action.pointer} in the state")
     offered = action.edits and (not action.verdicts or EDIT in action.verdicts)
     known = _schema_of(plan, action.pointer)
     placed = replace(
         filled,
-        arguments=json_pointer.find(state, action.pointer),
-        schema=unveiled(action.schema, known) if action.schema and not redact.veil_marks(known) else known,
+        arguments=json_pointer.find_value(state, action.pointer),
+        schema=unveil_schema(action.schema, known) if action.schema and not redact.veil_marks(known) else known,
         edits=offered and any(json_pointer.overlaps(place, action.pointer) for place in editable(step)),
     )
     return _with_verdicts(placed, step)
@@ -242,7 +242,7 @@ def faults_of(actions: Sequence[Action], *, step: StepSpec, plan: PlanSpec, reco
 
 def pinned_faults(action: Action) -> Iterator[str]:
     """Yield a fault where the pinned values are too long: they are never folded, so a page would carry all of them."""
-    long = sum(len(canonical(json_pointer.get(action.arguments, place))) for place in action.pinned)
+    long = sum(len(encode_canonical(json_pointer.get(action.arguments, place))) for place in action.pinned)
     if long > MOST_PINNED:
         yield f"action {action.id!r} pins more than {MOST_PINNED:,} bytes, which nobody reads; pin less, or quote it"
 
@@ -251,9 +251,11 @@ def _missing_faults(action: Action, step: StepSpec) -> Iterator[str]:
     """Yield a fault for each missing value that nobody could fill in: the gate could never be approved."""
     for place in action.missing:
         where = f"action {action.id!r} lacks {place}"
-        if not (json_pointer.has(action.arguments, place) or schema_at(action.schema, place)):
+        if not (json_pointer.has_value(action.arguments, place) or schema_at(action.schema, place)):
             yield f"{where}, which is no place in its arguments"
-        elif not (action.edits and any(json_pointer.covers(each, action.pointer + place) for each in editable(step))):
+        elif not (
+            action.edits and any(json_pointer.covers_place(each, action.pointer + place) for each in editable(step))
+        ):
             yield f"{where}, but the gate lets nobody edit it"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from approvals.errors import Invalid, Problem, problem
+from approvals.errors import Invalid, Problem, make_problem
 from approvals.schema import redact, validate
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
@@ -17,11 +17,11 @@ from .recovery_answers import GRANTING
 def answered(card: Card, answer: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the answer in its one form, {"choice": id, "value": …}. Raises Invalid."""
     if card.question is None:
-        raise Invalid([problem("This gate asks no question; approve, edit or reject it.")])
+        raise Invalid([make_problem("This gate asks no question; approve, edit or reject it.")])
     chosen = (answer or {}).get("choice")
     choice = next((c for c in card.question["choices"] if c["id"] == chosen), None)
     if choice is None:
-        raise Invalid([problem("Choose one of the answers.", pointer="/choice")])
+        raise Invalid([make_problem("Choose one of the answers.", pointer="/choice")])
     value = (answer or {}).get("value")
     faults = _faults(choice, value)
     if faults:
@@ -60,12 +60,12 @@ def row(card: Card, changed: Mapping[str, Any]) -> dict[str, Any]:
 
 def _faults(choice: AnswerChoice, value: Any) -> list[Problem]:
     if not choice.get("needs_value"):
-        return [] if value is None else [problem("This answer takes no value.", pointer="/value")]
+        return [] if value is None else [make_problem("This answer takes no value.", pointer="/value")]
     if value is None:
-        return [problem("This answer needs a value.", pointer="/value")]
+        return [make_problem("This answer needs a value.", pointer="/value")]
     try:
-        canonical_json.canonical(value)
+        canonical_json.encode_canonical(value)
     except ValueRefused as refused:
-        return [problem(refused.reason, pointer="/value" + refused.pointer)]
+        return [make_problem(refused.reason, pointer="/value" + refused.pointer)]
     found = validate.faults_of(choice.get("schema") or {}, value)
-    return [problem(said, pointer="/value" + place) for place, said in found]
+    return [make_problem(said, pointer="/value" + place) for place, said in found]

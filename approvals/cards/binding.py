@@ -221,7 +221,7 @@ def differences(approved: Approved, *, approved_state: Mapping[str, Any] | None 
             rows += [
                 {**row, "pointer": place + row["pointer"]}
                 for row in rows_between(approved_state[name], state[name], of="state")
-                if not any(json_pointer.covers(pointer, place + row["pointer"]) for pointer in shown)
+                if not any(json_pointer.covers_place(pointer, place + row["pointer"]) for pointer in shown)
             ]
     return rows
 
@@ -247,7 +247,7 @@ def _settled_rows(before: Action | None, after: Action) -> list[Row]:
 
 def rows_between(before: Any, after: Any, *, of: str) -> list[Row]:
     """List the differences of two values as rows for a table."""
-    return [{"of": of, **row} for row in patch.changes(before, after)]
+    return [{"of": of, **row} for row in patch.list_changes(before, after)]
 
 
 def _row(of: str, pointer: str, before: Any, after: Any) -> Row:
@@ -257,9 +257,9 @@ def _row(of: str, pointer: str, before: Any, after: Any) -> Row:
 def _reread(action: Action, state: Mapping[str, Any]) -> Action:
     if not action.pointer:
         return action
-    if not json_pointer.has(state, action.pointer):
+    if not json_pointer.has_value(state, action.pointer):
         return replace(action, pointer="", arguments=None)  # differs even from a null that was approved
-    return replace(action, arguments=json_pointer.find(state, action.pointer))
+    return replace(action, arguments=json_pointer.find_value(state, action.pointer))
 
 
 def _hex(fields: Mapping[str, bytes], name: str) -> str:

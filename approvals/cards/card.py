@@ -14,7 +14,7 @@ from typing import Any, NotRequired, TypedDict, TypeVar
 from approvals.errors import CardRefused
 from approvals.schema import redact, validate
 from approvals.schema.redact import Source
-from approvals.schema.walk import Schema, moved
+from approvals.schema.walk import Schema, move_schema
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values import json_pointer
 
@@ -211,13 +211,13 @@ def with_tools(schema: Schema, actions: Iterable[Action]) -> Schema:
     if not placed:
         return schema
     parts = [_at(pointer, {"$ref": f"#/{TOOLS}/{at}"}) for at, (pointer, _) in enumerate(placed)]
-    tools = {str(at): moved(known, f"/{TOOLS}/{at}") for at, (_, known) in enumerate(placed)}
+    tools = {str(at): move_schema(known, f"/{TOOLS}/{at}") for at, (_, known) in enumerate(placed)}
     return {**schema, "allOf": [*schema.get("allOf", ()), *parts], TOOLS: tools}
 
 
 def _at(pointer: str, part: Schema) -> Schema:
     """Return a schema that says this of the value at a pointer."""
-    for token in reversed(json_pointer.tokens(pointer)):
+    for token in reversed(json_pointer.split_pointer(pointer)):
         part = {"properties": {token: part}}
     return part
 

@@ -36,6 +36,6 @@ def faults_of(charts: Sequence[Chart], state: Mapping[str, Any]) -> list[str]:
             faults.append(f"the chart of {chart.pointer} needs a title that says what it shows")
         if chart.kind not in KINDS:
             faults.append(f"the chart of {chart.pointer} is of the kind {chart.kind!r}; there is {', '.join(KINDS)}")
-        if not json_pointer.has(state, chart.pointer):
+        if not json_pointer.has_value(state, chart.pointer):
             faults.append(f"there is nothing at {chart.pointer} in the state to draw")
     return faults

@@ -62,7 +62,7 @@ def faults_of(drawings: Sequence[Drawing], arguments: Any) -> Iterator[tuple[int
 def present_of(drawing: Drawing) -> dict[str, Any]:
     """Return the object with which changed fields are compared; {} for none."""
     try:
-        found = canonical_json.parse(drawing.was)
+        found = canonical_json.parse_json(drawing.was)
     except ValueRefused:
         return {}
     return found if isinstance(found, dict) else {}

@@ -93,5 +93,5 @@ def drifts(fixed: Iterable[Precondition], now: Mapping[str, Any]) -> list[dict[s
     return [
         {**row, "of": "world", "pointer": json_pointer.join("", name) + row["pointer"]}
         for name, value in before.items()
-        for row in patch.changes(value, now[name])
+        for row in patch.list_changes(value, now[name])
     ]

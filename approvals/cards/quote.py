@@ -24,7 +24,7 @@ class Quote:
 
 def quoted(quotes: Sequence[Quote], state: Mapping[str, Any]) -> list[tuple[Quote, str]]:
     """List the quotes with their texts in the state; both are untrusted."""
-    return [(each, str(json_pointer.find(state, each.pointer))) for each in quotes]
+    return [(each, str(json_pointer.find_value(state, each.pointer))) for each in quotes]
 
 
 def faults_of(quotes: Sequence[Quote], state: Mapping[str, Any]) -> list[str]:
@@ -33,8 +33,8 @@ def faults_of(quotes: Sequence[Quote], state: Mapping[str, Any]) -> list[str]:
     for quote in quotes:
         if not quote.label.strip():
             faults.append(f"the quote of {quote.pointer} needs a label that says whose words it quotes")
-        if not json_pointer.has(state, quote.pointer):
+        if not json_pointer.has_value(state, quote.pointer):
             faults.append(f"there is nothing at {quote.pointer} in the state to quote")
-        elif not isinstance(json_pointer.find(state, quote.pointer), str):
+        elif not isinstance(json_pointer.find_value(state, quote.pointer), str):
             faults.append(f"what is at {quote.pointer} in the state is no text to quote")
     return faults

@@ -8,7 +8,7 @@ from threading import RLock
 
 from cachetools import LRUCache, cached
 
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 
 from .card import Card
 
@@ -28,4 +28,4 @@ def card_of(body: bytes, *, external: Callable[[], bool]) -> Card:
 
 @cached(LRUCache(READ, itemgetter(1)), lock=RLock())
 def _read(body: bytes, external: bool) -> tuple[Card, int]:
-    return Card.from_json(decode(body), external=external), len(body)
+    return Card.from_json(decode_canonical(body), external=external), len(body)

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from approvals.errors import Invalid, Problem, problem
+from approvals.errors import Invalid, Problem, make_problem
 from approvals.schema import validate
 from approvals.schema.walk import is_list
 from checkpoints.errors import ValueRefused
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.values import canonical_json, json_pointer
 from checkpoints.values.ops import Append
-from checkpoints.values.patch import same
+from checkpoints.values.patch import are_same
 
 from .action import APPROVE, EDIT, LATER, REJECT, RESPOND, SETTLES, VERDICTS, Action, SettledAction
 from .card import Card
@@ -63,13 +63,13 @@ class ActionVerdicts:
 def read(said: Mapping[str, Any], card: Card) -> ActionVerdicts:
     """Read the decision, which has to cover every action. Raises Invalid with every fault at once."""
     if card.question is not None:
-        raise Invalid([problem("The gate asks a question: answer it.", pointer="/actions")])
-    faults = [problem("The gate has no such action.", action=name) for name in said if card.action(name) is None]
+        raise Invalid([make_problem("The gate asks a question: answer it.", pointer="/actions")])
+    faults = [make_problem("The gate has no such action.", action=name) for name in said if card.action(name) is None]
     found = {}
     for action in card.actions:
         each = said.get(action.id)
         if each is None:
-            faults.append(problem("Choose a verdict for this action.", action=action.id, part="verdict"))
+            faults.append(make_problem("Choose a verdict for this action.", action=action.id, part="verdict"))
             continue
         wrong = _form_faults(action, each)
         faults += wrong
@@ -97,7 +97,7 @@ def of_card(card: Card, asked: Card) -> dict[str, str]:
 
 
 def _verdict_of(action: Action, asked: Action | None) -> str:
-    as_asked = asked is not None and same(action.arguments, asked.arguments)
+    as_asked = asked is not None and are_same(action.arguments, asked.arguments)
     return action.settled_as or (APPROVE if as_asked else EDIT)
 
 
@@ -119,11 +119,11 @@ def _form_faults(action: Action, each: Any) -> list[Problem]:
     """List the faults in the form of a verdict on an action."""
     if not isinstance(each, Mapping) or each.get("verdict") not in VERDICTS:
         words = f"Choose one of {', '.join(action.verdicts)}."
-        return [problem(words, action=action.id, part="verdict")]
+        return [make_problem(words, action=action.id, part="verdict")]
     strange = sorted(set(each) - set(PARTS))
-    faults = [problem(f"A verdict has no part {name!r}.", action=action.id) for name in strange]
+    faults = [make_problem(f"A verdict has no part {name!r}.", action=action.id) for name in strange]
     if not isinstance(each.get("reason", ""), str):
-        faults.append(problem("Write the reason as text.", action=action.id, part="reason"))
+        faults.append(make_problem("Write the reason as text.", action=action.id, part="reason"))
     verdict = each["verdict"]
     for part, of, words in (
         ("arguments", EDIT, "Only an edit takes new values."),
@@ -131,7 +131,7 @@ def _form_faults(action: Action, each: Any) -> list[Problem]:
         ("response", RESPOND, "Only an answer in its place takes a response."),
     ):
         if verdict != of and each.get(part) not in (None, ""):
-            faults.append(problem(words, action=action.id, part="" if part == "arguments" else part))
+            faults.append(make_problem(words, action=action.id, part="" if part == "arguments" else part))
     return faults
 
 
@@ -141,16 +141,16 @@ def _faults(word: ActionVerdicts, card: Card) -> list[Problem]:
         each = word.said[action.id]
         if not action.takes(each.verdict):
             words = f"This action does not take {each.verdict}. Choose one of {', '.join(action.verdicts)}."
-            faults.append(problem(words, action=action.id, part="verdict"))
+            faults.append(make_problem(words, action=action.id, part="verdict"))
         elif missing := wordless(action, each, all_rejected=word.rejects_all):
             faults += missing
         elif each.verdict == RESPOND and not _repeats(action, each):
             faults += _response_faults(action, each.response)
         if len(each.reason) > LIMIT:
-            faults.append(problem(_too_long(), action=action.id, part="reason"))
+            faults.append(make_problem(_too_long(), action=action.id, part="reason"))
     if not faults and all(each.verdict == LATER for each in word.said.values()):
         words = "Decide about at least one action; the others may be decided later."
-        faults.append(problem(words, action=card.actions[0].id, part="verdict"))
+        faults.append(make_problem(words, action=card.actions[0].id, part="verdict"))
     return faults
 
 
@@ -159,9 +159,9 @@ def wordless(action: Action, each: ActionVerdict, *, all_rejected: bool) -> list
     if _repeats(action, each):
         return []
     if each.verdict == REJECT and not each.reason.strip() and not all_rejected:
-        return [problem("Say why; the agent reads it.", action=action.id, part="reason")]
+        return [make_problem("Say why; the agent reads it.", action=action.id, part="reason")]
     if each.verdict == RESPOND and each.response in (None, ""):
-        return [problem("Write what the agent gets in its place.", action=action.id, part="response")]
+        return [make_problem("Write what the agent gets in its place.", action=action.id, part="response")]
     return []
 
 
@@ -171,13 +171,13 @@ def _too_long() -> str:
 
 def _response_faults(action: Action, response: Any) -> list[Problem]:
     try:
-        canonical_json.canonical(response)
+        canonical_json.encode_canonical(response)
     except ValueRefused as refused:
-        return [problem(refused.reason, action=action.id, pointer=refused.pointer, part="response")]
+        return [make_problem(refused.reason, action=action.id, pointer=refused.pointer, part="response")]
     if not action.response:
         if not isinstance(response, str):
-            return [problem("Write the response as text.", action=action.id, part="response")]
+            return [make_problem("Write the response as text.", action=action.id, part="response")]
         too_long = len(response) > LIMIT
-        return [problem(_too_long(), action=action.id, part="response")] * too_long
+        return [make_problem(_too_long(), action=action.id, part="response")] * too_long
     found = validate.faults_of(action.response, response)
-    return [problem(said, action=action.id, pointer=place, part="response") for place, said in found]
+    return [make_problem(said, action=action.id, pointer=place, part="response") for place, said in found]

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import transaction
 
-from approvals.english import counted
+from approvals.english import count_of
 from approvals.models import ChannelAddress
 from approvals.notifications import account, channel, log
 from approvals.notifications.channel import Receipt, Result
@@ -53,7 +53,7 @@ def full(team: Group) -> str:
     there = ChannelAddress.objects.filter(team=team, gone_at__isnull=True).count()
     if there < MOST:
         return ""
-    return f"The team has {counted(there, 'channel')}."
+    return f"The team has {count_of(there, 'channel')}."
 
 
 def add(team: Group, service: str, address: str, *, label: str, by: Actor) -> ChannelAddress:

@@ -18,7 +18,7 @@ from . import sentences
 class ConsequencesChanged(DecisionRefused):
     """A decision that would do something else than its sender was shown."""
 
-    said = "The effect of your decision changed after you opened this page. Review it, then send again."
+    message = "The effect of your decision changed after you opened this page. Review it, then send again."
     code = "impact_changed"
 
     def __init__(self, impact: Impact | None, *, last: bool) -> None:
@@ -47,7 +47,7 @@ class RejectionStands(DecisionRefused):
 class DoneAlready(DecisionRefused):
     """An approval in bulk of what another run has done with the same arguments or key fields."""
 
-    said = "The same was done before. Open the request to see when, and decide it by itself."
+    message = "The same was done before. Open the request to see when, and decide it by itself."
     code = "done_already"
 
 

@@ -69,7 +69,7 @@ class GateImpacts:
             if name not in before or state.get(name) is not before[name]
         }
         now = self.saved.with_writes(writes)
-        touched = patch.touched(operations)
+        touched = patch.touched_members(operations)
         decision = "mixed" if card.settled else "edited" if operations else "approved"
         choices = GateChoices(self.history, self.fact, now)
         start = choices.reached(touched)
@@ -127,7 +127,7 @@ class GateImpacts:
     def _grants(self, now: SavedState, card: Card) -> list[GrantFact]:
         """List the grants that an approval would give, with the fields that each covers."""
         allowed = binding.pairs(card.actions, card.allows)
-        shown = {json_pointer.tokens(action.pointer)[0] for action in card.actions if action.pointer}
+        shown = {json_pointer.split_pointer(action.pointer)[0] for action in card.actions if action.pointer}
         return [
             GrantFact(effect=effect, action=action, fields=partial(self._covered, effect, shown, now))
             for action, effect in allowed

@@ -10,7 +10,7 @@ from django.db.models.functions import JSONObject
 
 from approvals.models import Gate, Grant, Outcome
 from checkpoints.models import Run
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 
 
 def of_lineage(lineage: int) -> list[Any]:
@@ -22,7 +22,7 @@ def of_lineage(lineage: int) -> list[Any]:
     return _gates(lineage)
 
 
-@prepared
+@prepared_statement
 def _gates(lineage: Any) -> QuerySet[Gate]:
     grants = Grant.objects.filter(outcome=OuterRef("outcome__pk")).order_by("pk")
     granted = ArraySubquery(grants.values(one=JSONObject(id="pk", action="action", effect="effect")))

@@ -28,7 +28,7 @@ from approvals.errors import (
     NotVerifiable,
     SecondLookNeeded,
     StaleGate,
-    problem,
+    make_problem,
 )
 from approvals.gates.opening import raised
 from approvals.gates.reading import read
@@ -40,8 +40,8 @@ from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
 from checkpoints.layout.snapshot import Snapshot
 from checkpoints.postgresql.insert_rows import insert_rows
-from checkpoints.postgresql.prepared_rows import prepared
-from checkpoints.values.canonical_json import canonical
+from checkpoints.postgresql.prepared_rows import prepared_statement
+from checkpoints.values.canonical_json import encode_canonical
 
 from . import edit_state
 from .decision_impact import impact_of
@@ -148,7 +148,7 @@ def _record(
     return decision
 
 
-@prepared
+@prepared_statement
 def _votes(gate: Any, proposal: Any, user: Any, key: Any) -> QuerySet[Decision]:
     counted, same_key = Q(proposal=proposal, counts=True), Q(user=user, key=key)
     against = Q(verdict=Verdict.REJECT, counts=True)  # for whichever proposal
@@ -161,7 +161,7 @@ def _return_same(decisions: Iterable[Decision], by: User, submission: Submission
     if before is None:
         return
     if bytes(before.request) != request:
-        raise Invalid([problem("This form was sent before with other content; load the page again.")])
+        raise Invalid([make_problem("This form was sent before with other content; load the page again.")])
     raise _RecordedBefore(before)
 
 
@@ -213,10 +213,10 @@ def _supersede(prepared: PreparedDecision, following: NextProposal, by: User) ->
     made = Proposal.objects.create(
         gate=gate,
         number=gate.supersede(),
-        body=canonical(body),
+        body=encode_canonical(body),
         digest=binding.seen(body),
         by=by,
-        patch=canonical(following.patch),
+        patch=encode_canonical(following.patch),
         requirements=required.frozen(gate.policy, prepared.will_need),
     )
     data = {"kind": following.kind, "proposal": made.number, "actions": list(following.changed), "lapsed": lapsed}
@@ -254,12 +254,12 @@ def _write(
         user=by,
         on_behalf_of_id=behalf,
         verdict=prepared.verdict,
-        verdicts=canonical(prepared.by_action.verdicts if prepared.by_action else _alike(prepared, proposal)),
+        verdicts=encode_canonical(prepared.by_action.verdicts if prepared.by_action else _alike(prepared, proposal)),
         then=submission.then if prepared.rejects else "",
         back_to=back_to(submission, card),
-        answer=canonical(proposal.content["answer"] if prepared.verdict == Verdict.ANSWER else None),
-        preconditions=canonical(added(submission, card)),
-        repeats=canonical(repeats),
+        answer=encode_canonical(proposal.content["answer"] if prepared.verdict == Verdict.ANSWER else None),
+        preconditions=encode_canonical(added(submission, card)),
+        repeats=encode_canonical(repeats),
         comment=submission.comment.encode(errors="replace"),
         seen=submission.seen,
         key=submission.key,

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from approvals.cards.action import Action, editable, pinned_faults
 from approvals.cards.card import Card, scrubbed, state_veil
-from approvals.errors import EditRefused, Invalid, Problem, problem
+from approvals.errors import EditRefused, Invalid, Problem, make_problem
 from approvals.models import Decision, Gate, Proposal
 from approvals.schema import validate
 from checkpoints.errors import ValueRefused
@@ -78,12 +78,12 @@ def edited(current: CurrentProposal, arguments: Mapping[str, Any]) -> NextPropos
     valid = normal(current.plan, after, partial(located, card))
     for action in wanted:
         _refuse_dropped(action, arguments[action.id], valid)
-        state = patch.put(state, action.pointer, json_pointer.find(valid, action.pointer))
+        state = patch.put(state, action.pointer, json_pointer.find_value(valid, action.pointer))
     _refuse_beside(card, wanted, state)
     made = drawn(current, state)
     if not made.changed:
-        raise Invalid([problem(NOTHING)])
-    if long := [problem(told, action=each.id) for each in made.card.actions for told in pinned_faults(each)]:
+        raise Invalid([make_problem(NOTHING)])
+    if long := [make_problem(told, action=each.id) for each in made.card.actions for told in pinned_faults(each)]:
         raise Invalid(long)
     return made
 
@@ -91,11 +91,11 @@ def edited(current: CurrentProposal, arguments: Mapping[str, Any]) -> NextPropos
 def drawn(current: CurrentProposal, state: dict[str, Any]) -> NextProposal:
     """Return the proposal that an edit to `state` makes. Raises Invalid where it does not fit a registered tool."""
     card = current.card
-    final = {a.id: json_pointer.find(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
-    changed = tuple(a.id for a in card.actions if not patch.same(a.arguments, final[a.id]))
+    final = {a.id: json_pointer.find_value(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
+    changed = tuple(a.id for a in card.actions if not patch.are_same(a.arguments, final[a.id]))
     made = redrawn(current, state).with_arguments(final)
     unfit = [
-        problem(message, action=action.id, pointer=place, at=action.pointer + place)
+        make_problem(message, action=action.id, pointer=place, at=action.pointer + place)
         for action in made.actions
         if action.registered and action.id in changed
         for place, message in validate.faults_of(action.schema, action.arguments)
@@ -110,9 +110,9 @@ def _kept(action: Action | None, new: Any) -> Any:
     if action is None:
         return new
     try:
-        return action.redaction.kept(new, action.arguments)
+        return action.redaction.restore(new, action.arguments)
     except ValueRefused as refused:
-        raise Invalid([problem(refused.reason, action=action.id, pointer=refused.pointer)]) from refused
+        raise Invalid([make_problem(refused.reason, action=action.id, pointer=refused.pointer)]) from refused
 
 
 def _wanted(card: Card, arguments: Mapping[str, Any], offered: Sequence[str]) -> list[Action]:
@@ -122,14 +122,14 @@ def _wanted(card: Card, arguments: Mapping[str, Any], offered: Sequence[str]) ->
     for action_id, new in arguments.items():
         action = card.action(action_id)
         if action is None:
-            refused.append(problem("The gate has no such action.", action=action_id))
+            refused.append(make_problem("The gate has no such action.", action=action_id))
             continue
-        rows = patch.changes(action.arguments, new)
+        rows = patch.list_changes(action.arguments, new)
         beyond = [row for row in rows if not _offers(action, _reach(row, action.arguments), offered)]
         refused += [_beyond(action, row["pointer"]) for row in beyond]
         wanted += [action] if rows else []
     refused += [
-        problem("Two actions share this value; edit it in one of them.", action=two.id, at=two.pointer)
+        make_problem("Two actions share this value; edit it in one of them.", action=two.id, at=two.pointer)
         for index, one in enumerate(wanted)
         for two in wanted[index + 1 :]
         if json_pointer.overlaps(one.pointer, two.pointer)
@@ -137,7 +137,7 @@ def _wanted(card: Card, arguments: Mapping[str, Any], offered: Sequence[str]) ->
     if refused:
         raise EditRefused(refused)
     if not wanted:
-        raise Invalid([problem(NOTHING)])
+        raise Invalid([make_problem(NOTHING)])
     return wanted
 
 
@@ -150,11 +150,11 @@ def _reach(row: Mapping[str, Any], before: Any) -> str:
 
 def _offers(action: Action, pointer: str, offered: Sequence[str]) -> bool:
     place = action.pointer + pointer
-    return action.edits and bool(action.pointer) and any(json_pointer.covers(o, place) for o in offered)
+    return action.edits and bool(action.pointer) and any(json_pointer.covers_place(o, place) for o in offered)
 
 
 def _beyond(action: Action, pointer: str) -> Problem:
-    return problem("This cannot be edited here.", action=action.id, pointer=pointer, at=action.pointer + pointer)
+    return make_problem("This cannot be edited here.", action=action.id, pointer=pointer, at=action.pointer + pointer)
 
 
 def normal(plan: Plan, state: dict[str, Any], fault: Callable[[str, str], Problem]) -> dict[str, Any]:
@@ -170,17 +170,17 @@ def normal(plan: Plan, state: dict[str, Any], fault: Callable[[str, str], Proble
 
 def located(card: Card, message: str, place: str) -> Problem:
     """Attribute a fault of the state to the innermost action whose arguments it is in."""
-    owners = [a for a in card.actions if a.pointer and json_pointer.covers(a.pointer, place)]
+    owners = [a for a in card.actions if a.pointer and json_pointer.covers_place(a.pointer, place)]
     if not owners:
-        return problem(message, at=place)
+        return make_problem(message, at=place)
     owner = max(owners, key=lambda action: len(action.pointer))
-    return problem(message, action=owner.id, pointer=place[len(owner.pointer) :], at=place)
+    return make_problem(message, action=owner.id, pointer=place[len(owner.pointer) :], at=place)
 
 
 def _refuse_dropped(action: Action, sent: Any, state: dict[str, Any]) -> None:
     """Raise EditRefused where the agent's model drops a name that was sent, which would vanish silently."""
-    there = json_pointer.has(state, action.pointer)
-    places = dropped(sent, json_pointer.find(state, action.pointer)) if there else [""]
+    there = json_pointer.has_value(state, action.pointer)
+    places = dropped(sent, json_pointer.find_value(state, action.pointer)) if there else [""]
     refused = [_beyond(action, place) for place in places]
     if refused:
         raise EditRefused(refused)
@@ -192,19 +192,19 @@ def _refuse_beside(card: Card, wanted: Sequence[Action], state: dict[str, Any]) 
     for other in card.actions:
         if not other.pointer or other in wanted:
             continue
-        there = json_pointer.has(state, other.pointer)
+        there = json_pointer.has_value(state, other.pointer)
         free = other.edits and other.settled is None
-        if there and (free or patch.same(json_pointer.find(state, other.pointer), other.arguments)):
+        if there and (free or patch.are_same(json_pointer.find_value(state, other.pointer), other.arguments)):
             continue
         owner = next(each for each in wanted if json_pointer.overlaps(each.pointer, other.pointer))
-        within = other.pointer[len(owner.pointer) :] if json_pointer.covers(owner.pointer, other.pointer) else ""
+        within = other.pointer[len(owner.pointer) :] if json_pointer.covers_place(owner.pointer, other.pointer) else ""
         if not other.edits:
             said = f"The action '{other.id}' asks about this too, and takes no edit."
         elif other.settled:
             said = f"The action '{other.id}' asks about this too, and is refused."
         else:
             said = f"The action '{other.id}' asks about this too, and would be left without it."
-        refused.append(problem(said, action=owner.id, pointer=within, at=other.pointer))
+        refused.append(make_problem(said, action=owner.id, pointer=within, at=other.pointer))
     if refused:
         raise EditRefused(refused)
 

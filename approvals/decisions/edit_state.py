@@ -12,7 +12,7 @@ from typing import Any
 from approvals.cards import answer as answering
 from approvals.cards.card import Card, state_veil
 from approvals.engine_rules.gates import DECISION
-from approvals.errors import EditRefused, Invalid, Problem, problem
+from approvals.errors import EditRefused, Invalid, Problem, make_problem
 from approvals.models import Gate
 from approvals.schema import redact
 from checkpoints.errors import ValueRefused
@@ -44,17 +44,17 @@ def rewritten(current: CurrentProposal, wanted: Mapping[str, Any]) -> NextPropos
     """
     before = current.state
     try:
-        wanted = state_veil(spec_of(current.plan), current.card).kept(dict(wanted), before)
+        wanted = state_veil(spec_of(current.plan), current.card).restore(dict(wanted), before)
     except ValueRefused as refused:
         raise Invalid([fault(refused.reason, refused.pointer)]) from refused
-    if patch.same(wanted, before):
+    if patch.are_same(wanted, before):
         raise Invalid([fault(edit.NOTHING)])
     _refuse_kept(current, before, wanted)
     valid = edit.normal(current.plan, dict(wanted), fault)
     unknown = [fault("The agent's state has no such place; take it out.", at) for at in edit.dropped(wanted, valid)]
     if unknown:
         raise EditRefused(unknown)
-    stays = {name for name in wanted if name in before and patch.same(wanted[name], before[name])}
+    stays = {name for name in wanted if name in before and patch.are_same(wanted[name], before[name])}
     state = {name: before[name] if name in stays else valid[name] for name in wanted}
     return edit.drawn(current, state)
 
@@ -68,7 +68,7 @@ def rows_beyond(card: Card, before: Mapping[str, Any], after: Mapping[str, Any])
     """List the differences of two states that no action shows, as rows for a diff."""
     names = [name for name in {**before, **after} if before.get(name) is not after.get(name) or name not in before]
     old, new = ({name: state[name] for name in names if name in state} for state in (before, after))
-    return [row for row in patch.changes(old, new) if not _shown(card, row["pointer"])]
+    return [row for row in patch.list_changes(old, new) if not _shown(card, row["pointer"])]
 
 
 def hidden(rows: Iterable[Mapping[str, Any]], card: Card, veil: redact.Redaction) -> list[dict[str, Any]]:
@@ -91,17 +91,17 @@ def hidden(rows: Iterable[Mapping[str, Any]], card: Card, veil: redact.Redaction
 
 def fault(message: str, at: str = "") -> Problem:
     """Return a problem at a place within the state."""
-    return problem(message, part=PART, pointer=at, at=at)
+    return make_problem(message, part=PART, pointer=at, at=at)
 
 
 def _shown(card: Card, place: str) -> bool:
-    return any(action.pointer and json_pointer.covers(action.pointer, place) for action in card.actions)
+    return any(action.pointer and json_pointer.covers_place(action.pointer, place) for action in card.actions)
 
 
 def _refuse_kept(current: CurrentProposal, before: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     """Raise EditRefused where the edit removes an action's arguments, or changes what the gate itself writes."""
     pointers = [action.pointer for action in current.card.actions if action.pointer]
-    asked = [pointer for pointer in pointers if not json_pointer.has(wanted, pointer)]
+    asked = [pointer for pointer in pointers if not json_pointer.has_value(wanted, pointer)]
     own = [name for name in (current.spec.feedback, DECISION) if name and not _alike(name, before, wanted)]
     refused = [fault("The gate asks about this, so it has to stay; reject it instead.", at) for at in asked]
     refused += [fault("The gate writes this itself; leave it as it is.", json_pointer.join("", name)) for name in own]
@@ -112,4 +112,4 @@ def _refuse_kept(current: CurrentProposal, before: Mapping[str, Any], wanted: Ma
 def _alike(name: str, before: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     if name not in before or name not in wanted:
         return name not in before and name not in wanted
-    return patch.same(before[name], wanted[name])
+    return patch.are_same(before[name], wanted[name])

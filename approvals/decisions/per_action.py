@@ -16,12 +16,12 @@ from approvals.cards import verdicts
 from approvals.cards.action import RESPOND, Action
 from approvals.cards.card import Card
 from approvals.cards.verdicts import ActionVerdicts
-from approvals.errors import Invalid, Problem, problem
+from approvals.errors import Invalid, Problem, make_problem
 from approvals.schema.walk import is_list
 from checkpoints.models import Plan
 from checkpoints.runs.plans import spec_of
 from checkpoints.values import json_pointer, patch
-from checkpoints.values.patch import same
+from checkpoints.values.patch import are_same
 
 from . import edit as editing
 from . import validators
@@ -48,7 +48,7 @@ def mixed(current: CurrentProposal, by_action: ActionVerdicts, *, by: str) -> Ne
     else:
         made = NextProposal(card=_as_left(base, card, state), patch=list(base.patch))
     pairs = zip(made.card.actions, card.actions, strict=True)
-    changed = tuple(new.id for new, old in pairs if not same(new.to_json(), old.to_json()))
+    changed = tuple(new.id for new, old in pairs if not are_same(new.to_json(), old.to_json()))
     return replace(made, changed=changed, kind=named(by_action))
 
 
@@ -94,9 +94,9 @@ def named(by_action: ActionVerdicts) -> Verdict:
 def _refuse_unchanged(card: Card, by_action: ActionVerdicts) -> None:
     edited = by_action.arguments
     faults = [
-        problem(UNCHANGED, action=action.id)
+        make_problem(UNCHANGED, action=action.id)
         for action in card.actions
-        if action.id in edited and action.settled is None and same(action.arguments, edited[action.id])
+        if action.id in edited and action.settled is None and are_same(action.arguments, edited[action.id])
     ]
     if faults:
         raise Invalid(faults)
@@ -105,8 +105,8 @@ def _refuse_unchanged(card: Card, by_action: ActionVerdicts) -> None:
 def _without_refused(card: Card, saved: Mapping[str, Any], state: dict[str, Any]) -> dict[str, Any]:
     """Return the proposed state without people's edits in the actions that do not run."""
     for action in sorted(card.actions, key=lambda each: len(each.pointer)):
-        if action.settled is not None and action.pointer and json_pointer.has(saved, action.pointer):
-            state = _put(state, action.pointer, json_pointer.find(saved, action.pointer))
+        if action.settled is not None and action.pointer and json_pointer.has_value(saved, action.pointer):
+            state = _put(state, action.pointer, json_pointer.find_value(saved, action.pointer))
     live = [action for action in card.actions if action.settled is None and action.pointer]
     for action in sorted(live, key=lambda each: len(each.pointer)):
         state = _put(state, action.pointer, action.arguments)
@@ -114,20 +114,20 @@ def _without_refused(card: Card, saved: Mapping[str, Any], state: dict[str, Any]
 
 
 def _put(state: dict[str, Any], pointer: str, value: Any) -> dict[str, Any]:
-    return state if same(json_pointer.find(state, pointer), value) else patch.put(state, pointer, value)
+    return state if are_same(json_pointer.find_value(state, pointer), value) else patch.put(state, pointer, value)
 
 
 def _as_left(current: CurrentProposal, before: Card, state: dict[str, Any]) -> Card:
     """Return the card where nothing more is edited; the state is validated again where a refusal took back an edit."""
     asked = current.card
-    if all(same(new.arguments, old.arguments) for new, old in zip(asked.actions, before.actions, strict=True)):
+    if all(are_same(new.arguments, old.arguments) for new, old in zip(asked.actions, before.actions, strict=True)):
         return asked
     editing.normal(current.plan, state, partial(editing.located, asked))
     return editing.redrawn(current, state)
 
 
 def _at(state: Mapping[str, Any], action: Action) -> Any:
-    return json_pointer.find(state, action.pointer) if action.pointer else action.arguments
+    return json_pointer.find_value(state, action.pointer) if action.pointer else action.arguments
 
 
 def _checked(card: Card, plan: Plan, saved: Mapping[str, Any]) -> Card:
@@ -154,9 +154,9 @@ def _normal(action: Action, field: str, plan: Plan, saved: Mapping[str, Any]) ->
     try:
         normal, faults = validators.validated(plan, {**saved, field: value})
     except validators.NoValidator as unknown:
-        raise Invalid([problem(str(unknown))]) from unknown
-    mine = [fault for fault in faults if json_pointer.covers(at, fault["pointer"])]
+        raise Invalid([make_problem(str(unknown))]) from unknown
+    mine = [fault for fault in faults if json_pointer.covers_place(at, fault["pointer"])]
     if mine:
-        return action, [problem(fault["message"], action=action.id, part="response") for fault in mine]
+        return action, [make_problem(fault["message"], action=action.id, part="response") for fault in mine]
     final = normal[field][-1] if listed else normal[field]
     return replace(action, settled=replace(action.settled, response=final)), []

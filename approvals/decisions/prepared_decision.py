@@ -16,7 +16,7 @@ from approvals.cards import answer as answering
 from approvals.cards.action import APPROVE, is_empty
 from approvals.cards.card import Card
 from approvals.cards.verdicts import ActionVerdicts
-from approvals.errors import CannotResume, EditRefused, Invalid, NotAllowed, TokenMayNotDecide, problem
+from approvals.errors import CannotResume, EditRefused, Invalid, NotAllowed, TokenMayNotDecide, make_problem
 from approvals.gates import preflight_facts as preflights
 from approvals.gates.reading import GateReading
 from approvals.models import Gate, Proposal
@@ -25,7 +25,7 @@ from approvals.policy.requirements import Requirements
 from checkpoints import actors
 from checkpoints.access import token_scope
 from checkpoints.values import json_pointer, patch
-from checkpoints.values.patch import same
+from checkpoints.values.patch import are_same
 
 from . import edit, edit_state, per_action, uploads
 from .edit import CurrentProposal, NextProposal
@@ -106,7 +106,7 @@ def _refuse_unfilled(asked: Card, card: Card) -> None:
     faults = []
     for action, place in card.unfilled(asked):
         there = not is_empty(json_pointer.get(action.arguments, place))
-        faults.append(problem(UNCHANGED if there else UNFILLED, action=action.id, pointer=place))
+        faults.append(make_problem(UNCHANGED if there else UNFILLED, action=action.id, pointer=place))
     if faults:
         raise Invalid(faults)
 
@@ -116,7 +116,7 @@ def _refuse_untaken(asked: Card, card: Card) -> None:
     faults = []
     for action in card.untaken(asked):
         words = f"This action does not take {APPROVE}. Choose one of {', '.join(action.verdicts)}."
-        faults.append(problem(words, action=action.id))
+        faults.append(make_problem(words, action=action.id))
     if faults:
         raise Invalid(faults)
 
@@ -128,18 +128,18 @@ def _next(
     body, card = proposal.content, proposal.card
     if by_action is not None:
         made = per_action.mixed(CurrentProposal.of(gate, proposal), by_action, by=actors.of_user(by).name)
-        return None if same(made.card.to_json(), card.to_json()) else made
+        return None if are_same(made.card.to_json(), card.to_json()) else made
     if submission.verdict == Verdict.EDIT:
         if card.question is not None:
-            raise Invalid([problem("Choose one of the answers.", pointer="/verdict")])
+            raise Invalid([make_problem("Choose one of the answers.", pointer="/verdict")])
         made = edited(gate, proposal, arguments=submission.arguments, state=submission.state)
         return replace(made, card=_revived(made.card, made.changed))
     if submission.verdict == Verdict.ANSWER:
         answer = answering.answered(card, submission.answer)
-        unchanged = same(answer, body["answer"])
+        unchanged = are_same(answer, body["answer"])
         return None if unchanged else NextProposal(card=card, answer=answer, patch=[], kind=Verdict.ANSWER)
     if submission.verdict == Verdict.APPROVE and card.question is not None and body["answer"] is None:
-        raise Invalid([problem("Choose one of the answers.", pointer="/verdict")])
+        raise Invalid([make_problem("Choose one of the answers.", pointer="/verdict")])
     return None
 
 

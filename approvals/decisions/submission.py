@@ -8,7 +8,7 @@ from typing import Any
 
 from approvals.cards import precondition
 from approvals.cards.card import Card
-from approvals.errors import EditRefused, Invalid, Problem, problem
+from approvals.errors import EditRefused, Invalid, Problem, make_problem
 from approvals.models import Decision, Policy
 from checkpoints.errors import ValueRefused
 from checkpoints.values import digests, json_pointer
@@ -64,45 +64,47 @@ class Submission:
 def check_key(submission: Submission) -> None:
     """Check the key before it is looked up, as PostgreSQL's text takes no U+0000. Raises Invalid."""
     if not 0 < len(submission.key) <= 80 or "\0" in submission.key or not submission.key.isprintable():
-        raise Invalid([problem("Send a key of 1 to 80 characters.", pointer="/key")])
+        raise Invalid([make_problem("Send a key of 1 to 80 characters.", pointer="/key")])
 
 
 def _unwritable(refused: ValueRefused) -> Problem:
     """Return the fault, with its action where it is in one."""
-    where = json_pointer.tokens(refused.pointer)
+    where = json_pointer.split_pointer(refused.pointer)
     if where[:1] == ["verdicts"] and len(where) > 2:
         part = "" if where[2] == "arguments" else where[2]
-        return problem(refused.reason, action=where[1], part=part, pointer=json_pointer.join("", *where[3:]))
+        return make_problem(refused.reason, action=where[1], part=part, pointer=json_pointer.join("", *where[3:]))
     if where[:1] == ["state"]:
         return fault(refused.reason, json_pointer.join("", *where[1:]))
     if where[:1] != ["arguments"] or len(where) < 2:
-        return problem(refused.reason, pointer=refused.pointer)
-    return problem(refused.reason, action=where[1], pointer=json_pointer.join("", *where[2:]))
+        return make_problem(refused.reason, pointer=refused.pointer)
+    return make_problem(refused.reason, action=where[1], pointer=json_pointer.join("", *where[2:]))
 
 
 def check_form(submission: Submission, card: Card, policy: Policy) -> None:
     """Refuse what no gate under this policy could take, before anything else is checked. Raises Invalid."""
     faults = []
     if submission.verdict not in Verdict.values:
-        faults.append(problem("Choose approve, edit, reject or answer.", pointer="/verdict"))
+        faults.append(make_problem("Choose approve, edit, reject or answer.", pointer="/verdict"))
     if submission.verdicts and submission.verdict != Verdict.MIXED:
-        faults.append(problem("Say one verdict for all actions, or one for each of them.", pointer="/verdict"))
+        faults.append(make_problem("Say one verdict for all actions, or one for each of them.", pointer="/verdict"))
     if submission.verdict == Verdict.MIXED and submission.then == Then.BACK:
-        faults.append(problem("Only a rejection of all actions sends the run back.", pointer="/then"))
+        faults.append(make_problem("Only a rejection of all actions sends the run back.", pointer="/then"))
     if len(submission.comment) > COMMENT_LIMIT:
         told = f"Write at most {COMMENT_LIMIT:,} characters."
-        faults.append(problem(told, pointer="/comment"))
+        faults.append(make_problem(told, pointer="/comment"))
     if submission.answer is not None and submission.verdict != Verdict.ANSWER:
-        faults.append(problem("Only an answer takes a choice.", pointer="/answer"))
+        faults.append(make_problem("Only an answer takes a choice.", pointer="/answer"))
     if submission.verdict == Verdict.REJECT:
         if policy.reason_required and card.rejects and not submission.comment.strip():
-            faults.append(problem(NO_REASON, pointer="/comment"))
+            faults.append(make_problem(NO_REASON, pointer="/comment"))
         faults += _reject_faults(submission, card)
     faults += _precondition_faults(submission, card)
     if faults:
         raise Invalid(faults)
     if submission.arguments and submission.verdict != Verdict.EDIT:
-        raise EditRefused([problem("Only an edit takes new values.", action=name) for name in submission.arguments])
+        raise EditRefused(
+            [make_problem("Only an edit takes new values.", action=name) for name in submission.arguments]
+        )
     if submission.state is not None and submission.verdict != Verdict.EDIT:
         raise EditRefused([fault("Only an edit of all that is asked takes a new state.")])
     if submission.state is not None and submission.arguments:
@@ -111,11 +113,11 @@ def check_form(submission: Submission, card: Card, policy: Policy) -> None:
 
 def _reject_faults(submission: Submission, card: Card) -> list[Problem]:
     if not card.rejects:
-        return [problem("Choose one of the answers; one of them stops the run.", pointer="/verdict")]
+        return [make_problem("Choose one of the answers; one of them stops the run.", pointer="/verdict")]
     if submission.then not in Then.values:
-        return [problem(NO_THEN, pointer="/then")]
+        return [make_problem(NO_THEN, pointer="/then")]
     if submission.then == Then.BACK and back_to(submission, card) not in card.back_to:
-        return [problem("Choose one of the steps that the run can be sent back to.", pointer="/back_to")]
+        return [make_problem("Choose one of the steps that the run can be sent back to.", pointer="/back_to")]
     return []
 
 
@@ -123,9 +125,9 @@ def _precondition_faults(submission: Submission, card: Card) -> list[Problem]:
     named = {"preconditions": submission.preconditions, "dropped": submission.dropped}
     if submission.verdict == Verdict.REJECT:
         told = "A rejection runs nothing, so it takes no preconditions."
-        return [problem(told, pointer=f"/{name}") for name, ids in named.items() if ids]
+        return [make_problem(told, pointer=f"/{name}") for name, ids in named.items() if ids]
     many = [
-        problem(f"Name at most {MOST_NAMED}.", pointer=f"/{name}")
+        make_problem(f"Name at most {MOST_NAMED}.", pointer=f"/{name}")
         for name, ids in named.items()
         if len(ids) > MOST_NAMED
     ]
@@ -135,12 +137,12 @@ def _precondition_faults(submission: Submission, card: Card) -> list[Problem]:
     faults = []
     for name, ids in named.items():
         unknown = [n for n, each in enumerate(ids) if each not in list(offered)]
-        faults += [problem("The gate offers no such precondition.", pointer=f"/{name}/{n}") for n in unknown]
+        faults += [make_problem("The gate offers no such precondition.", pointer=f"/{name}/{n}") for n in unknown]
     for n, each in enumerate(submission.dropped):
         if each in submission.preconditions:
-            faults.append(problem("This is added and dropped; say one of both.", pointer=f"/dropped/{n}"))
+            faults.append(make_problem("This is added and dropped; say one of both.", pointer=f"/dropped/{n}"))
         elif each in list(offered) and offered[each].required:
-            faults.append(problem("The agent requires this; you cannot drop it.", pointer=f"/dropped/{n}"))
+            faults.append(make_problem("The agent requires this; you cannot drop it.", pointer=f"/dropped/{n}"))
     return faults
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from approvals.errors import Invalid, problem
+from approvals.errors import Invalid, make_problem
 from approvals.models import Gate, Proposal, Upload
 from checkpoints.retention import stray_artifacts
 from checkpoints.values import artifacts
 from checkpoints.values.artifacts import MARK, Reference
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 FOREIGN = "This file was not uploaded here; choose it in the form."
 GONE = "This file is not kept any more; choose it again."
@@ -28,9 +28,9 @@ def refuse_foreign(gate: Gate, standing: Proposal, saved: Mapping[str, Any], *wa
     new = [each for each in found if _content(each) not in there]
     digests = {str(each[MARK]) for each in new} - {str(each[MARK]) for each in known}
     if digests and digests - Upload.objects.of(gate, digests):
-        raise Invalid([problem(FOREIGN)])
+        raise Invalid([make_problem(FOREIGN)])
     if artifacts.missing(new):
-        raise Invalid([problem(GONE)])
+        raise Invalid([make_problem(GONE)])
 
 
 def referenced(digest: str, *values: Any) -> Reference | None:
@@ -41,7 +41,7 @@ def referenced(digest: str, *values: Any) -> Reference | None:
 
 def named_in() -> Iterator[Iterable[bytes]]:
     """Yield the digests of uploads that a prune spares, since they may still be written into a state."""
-    yield (canonical({MARK: each}) for each in stray_artifacts.column(Upload.objects.needed(), "digest"))
+    yield (encode_canonical({MARK: each}) for each in stray_artifacts.column(Upload.objects.needed(), "digest"))
 
 
 def _content(reference: Reference) -> tuple[str, str]:

@@ -30,7 +30,9 @@ Redraw = Callable[[Plan, str, State, Mapping[str, Any]], "Card | None"]
 class NoValidator(Refused):
     """A plan that no validator of this server knows."""
 
-    said = "This server does not know the agent's version, so it cannot check an edit; install it here or choose again."
+    message = (
+        "This server does not know the agent's version, so it cannot check an edit; install it here or choose again."
+    )
 
 
 _registered: list[tuple[Validate, Redraw | None]] = []

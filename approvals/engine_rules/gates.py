@@ -29,7 +29,7 @@ def told_at(gate: StepSpec) -> list[str]:
 
 
 def _edited(gate: StepSpec) -> list[str]:
-    return [json_pointer.tokens("/" + place.strip("/"))[0] for place in gate.edits]
+    return [json_pointer.split_pointer("/" + place.strip("/"))[0] for place in gate.edits]
 
 
 def holds_up(plan: PlanSpec, gate: StepSpec, next_step: str) -> bool:

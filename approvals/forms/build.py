@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from approvals.schema.redact import Redaction
-from approvals.schema.walk import Schema, sound
+from approvals.schema.walk import Schema, sanitise_schema
 
 from .build_context import CHOICE, LEAF, Build, Builder
 from .kinds import choices, groups, leaves, lists, maps
@@ -74,10 +74,10 @@ def build(
     typed: for reading alone. `quoted`: somebody else wrote the schema's words. `label`: the whole's name. `veil`: over
     the value, where it hides more than the schema does.
     """
-    root = sound(schema)
+    root = sanitise_schema(schema)
     builder = Builder(
-        root=root, sent=SentFields.of(posted or {}, prefix), faults=FieldFaults(errors or {}), pinned=pinned,
-        missing=missing, left=inputs, kinds=KINDS, over=veil,
+        root=root, sent=SentFields.from_posted(posted or {}, prefix), faults=FieldFaults(errors or {}), pinned=pinned,
+        missing=missing, remaining=inputs, kinds=KINDS, over=veil,
     )  # fmt: skip
     return Form(builder.node(root, value, FormPlace(quoted=quoted, label=label or FormPlace.label)))
 

@@ -15,7 +15,7 @@ from .nodes import MISSING, ClosedNode, FormNode
 from .places import FormPlace
 from .sent import FieldFaults, SentFields
 from .shapes import CONTAINERS, RAW, Shape
-from .summaries import summary
+from .summaries import summarise_value
 
 DEPTH = 12  # levels that get inputs of their own; deeper is raw JSON
 LEAF = "leaf"  # every kind that `kinds` has no builder for
@@ -32,7 +32,7 @@ class Builder:
     faults: FieldFaults
     pinned: Sequence[str]
     missing: Sequence[str]
-    left: int  # inputs that may still be drawn
+    remaining: int  # inputs that may still be drawn
     kinds: Mapping[str, Build]
     over: redact.Redaction | None = None  # the whole's, where it hides more than the schema does
 
@@ -51,7 +51,7 @@ class Builder:
         """Build the node of one place whose shape is known."""
         kind = what.kind if what.kind in self.kinds else LEAF
         if kind == LEAF and place.shown:
-            self.left -= 1
+            self.remaining -= 1
         if what.kind == "union":  # a union nested deeper than is supported
             what = replace(RAW, schema=what.schema)
         return self.kinds[kind](self, what, value, place)
@@ -74,10 +74,10 @@ class Builder:
     def draws(self, place: FormPlace) -> bool:
         """Tell whether a container is drawn. One in which something was typed is built anyway."""
         asked = self.sent.text(place.path, "!open") is not None or bool(self.faults.within(place.pointer))
-        return place.shown and (self.left > 0 or asked or place.depth == 0 or self.sent.speaks_of(place.path))
+        return place.shown and (self.remaining > 0 or asked or place.depth == 0 or self.sent.speaks_of(place.path))
 
     def closed(self, what: Shape, value: Any, place: FormPlace) -> ClosedNode:
-        words = summary(self.veil(what.schema, place).masked(value))
+        words = summarise_value(self.veil(what.schema, place).masked(value))
         return ClosedNode(**self.common(what, value, place, "!open"), value=value, summary=words)
 
     def veil(self, part: Schema, place: FormPlace) -> redact.Redaction:
@@ -90,7 +90,7 @@ class Builder:
             "place": place,
             "name": self.sent.name(place.path, mark),
             "was": value,
-            "pinned": any(json_pointer.covers(word, place.pointer) for word in self.pinned),
+            "pinned": any(json_pointer.covers_place(word, place.pointer) for word in self.pinned),
             "missing": place.pointer in self.missing,
             "help": str(what.schema.get("description", "")),
         }

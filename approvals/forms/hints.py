@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from approvals.english import plural
+from approvals.english import noun_for
 
-from .shapes import LISTED, Shape, bounds
+from .shapes import LISTED, Shape, bounds_schema
 
 LONGEST = 120  # characters shown of a pattern or a bound
 KINDS = {
@@ -28,12 +28,12 @@ SIZES = {
 }
 
 
-def hints(what: Shape, *, size: int | None = None) -> list[str]:
+def list_hints(what: Shape, *, size: int | None = None) -> list[str]:
     """List the schema's constraints on a value, in words. With a text's `size`, only the bounds that it comes near."""
-    schema = bounds(what.schema)
+    schema = bounds_schema(what.schema)
     found = [*_numbers(schema), *_sizes(schema, what.kind, size)]
     if size is None and what.kind == "text" and isinstance(what.schema.get("pattern"), str):
-        found.append(f"in the form {short(what.schema['pattern'])}")
+        found.append(f"in the form {shorten_value(what.schema['pattern'])}")
     if schema.get("uniqueItems") is True:
         found.append("each once")
     if what.kind in KINDS:
@@ -44,7 +44,7 @@ def hints(what: Shape, *, size: int | None = None) -> list[str]:
 
 
 def _numbers(schema: Mapping[str, Any]) -> list[str]:
-    return [word.format(short(schema[name])) for name, word in NUMBERS.items() if _is_number(schema.get(name))]
+    return [word.format(shorten_value(schema[name])) for name, word in NUMBERS.items() if _is_number(schema.get(name))]
 
 
 def _sizes(schema: Mapping[str, Any], kind: str, size: int | None) -> list[str]:
@@ -57,16 +57,16 @@ def _sizes(schema: Mapping[str, Any], kind: str, size: int | None) -> list[str]:
     return found + ([f"at most {_counted(most, *units)}"] if _is_number(most) and near else [])
 
 
-def _counted(count: Any, one: str, many: str) -> str:
+def _counted(count: Any, singular: str, many: str) -> str:
     """Write a number with its unit, in the plural where needed."""
-    return f"{short(count)} {plural(count, one, many)}"
+    return f"{shorten_value(count)} {noun_for(count, singular, many)}"
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def short(value: Any) -> str:
+def shorten_value(value: Any) -> str:
     """Write a value of a schema as text, cut after LONGEST characters."""
     try:
         text = str(value)

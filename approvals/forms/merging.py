@@ -16,14 +16,14 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from checkpoints.values import json_pointer
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.list_alignment import shared_ends
-from checkpoints.values.patch import same
+from checkpoints.values.patch import are_same
 
 from . import names
 from .build import Form
 from .nodes import MISSING, FormField, FormNode, ItemRows, ShapeChoice
-from .three_way import MergedStretch, stretches
+from .three_way import MergedStretch, merge_stretches
 
 LINES = 2_000  # of a text that is merged by lines; a longer one that both changed is a conflict
 PROSE = ("text", "long")
@@ -83,7 +83,7 @@ def three_ways(base: str, mine: str, theirs: str, *, lines: bool = False) -> tup
     versions = [_lines(text) for text in (base, mine, theirs)]
     if not lines or max(map(len, versions)) > LINES:
         return None, True
-    merged = [stretch.merged for stretch in stretches(*versions)]
+    merged = [stretch.merged for stretch in merge_stretches(*versions)]
     return (None, True) if None in merged else ("".join(line for part in merged for line in part or ()), False)
 
 
@@ -112,9 +112,9 @@ def values(base: Any, mine: Any, theirs: Any, at: str = "") -> tuple[Any, list[s
     return mine, [at]
 
 
-def same_or_missing(one: Any, two: Any) -> bool:
+def same_or_missing(first: Any, second: Any) -> bool:
     """Tell whether two values are the same, or neither is there."""
-    return one is two or (MISSING not in (one, two) and same(one, two))
+    return first is second or (MISSING not in (first, second) and are_same(first, second))
 
 
 def order(base: Sequence[str], mine: Sequence[str], theirs: Sequence[str]) -> tuple[str, bool]:
@@ -124,7 +124,7 @@ def order(base: Sequence[str], mine: Sequence[str], theirs: Sequence[str]) -> tu
     """
     ids: list[str] = []
     opposed = False
-    for stretch in stretches(base, mine, theirs):
+    for stretch in merge_stretches(base, mine, theirs):
         if stretch.merged is None:
             opposed = opposed or _opposed(stretch)
             ids += [*stretch.mine, *(number for number in stretch.theirs if number not in stretch.mine)]
@@ -202,9 +202,9 @@ class ItemPlaces:
 def _paired(old: list[Any], new: Any) -> dict[str, str | None]:
     if not isinstance(new, list):
         return {str(at): None for at in range(len(old))}
-    if same(old, new):
+    if are_same(old, new):
         return {str(at): str(at) for at in range(len(old))}
-    item, two = [canonical(item) for item in old], [canonical(item) for item in new]
+    item, two = [encode_canonical(item) for item in old], [encode_canonical(item) for item in new]
     pairs = dict(_neighbours(item, two))
     seen, taken = Counter(item), set(pairs.values())
     many = Counter(two)
@@ -213,12 +213,12 @@ def _paired(old: list[Any], new: Any) -> dict[str, str | None]:
     return {str(at): str(pairs[at]) if at in pairs else None for at in range(len(old))}
 
 
-def _neighbours(one: Sequence[bytes], two: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+def _neighbours(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[tuple[int, int]]:
     """Pair equal items, and changed ones where as many stand between the same neighbours: no other pair is certain."""
-    head, tail = shared_ends(one, two)
+    head, tail = shared_ends(before, after)
     yield from ((at, at) for at in range(head))
-    yield from ((len(one) - at, len(two) - at) for at in range(1, tail + 1))
-    old, new = one[head : len(one) - tail], two[head : len(two) - tail]
+    yield from ((len(before) - at, len(after) - at) for at in range(1, tail + 1))
+    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     whole = [("replace", 0, len(old), 0, len(new))]
     for verb, a, b, c, d in whole if max(len(old), len(new)) > LINES else SequenceMatcher(None, old, new).get_opcodes():
         if verb == "equal" or (verb == "replace" and b - a == d - c):

@@ -45,12 +45,12 @@ def parts(text: str) -> tuple[str, str] | None:
     return f"{found[1]}T{found[2]}{found[3] or ''}", found[4] or ""
 
 
-def same_clock(one: str, other: str) -> bool:
+def same_clock(text: str, other: str) -> bool:
     """Tell whether two texts give the same time of day, or the same local time."""
-    if one == other:
+    if text == other:
         return True
     try:
-        return _local(one) == _local(other)
+        return _local(text) == _local(other)
     except ValueError:
         return False
 
@@ -84,12 +84,12 @@ def moment(text: str) -> str:
     return text
 
 
-def _parsed(kind: type[Time], text: str, said: str) -> Time:
+def _parsed(kind: type[Time], text: str, message: str) -> Time:
     """Read a date or a time. Raises ValueError with what to write instead."""
     try:
         return kind.fromisoformat(text)
     except ValueError:
-        raise ValueError(said) from None
+        raise ValueError(message) from None
 
 
 def _local(text: str) -> dt.datetime | dt.time:

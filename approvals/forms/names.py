@@ -22,12 +22,12 @@ _MARKED = re.compile(r"(?P<prefix>[^/!]*)(?P<mark>![a-z]+)?(?P<path>(/.*)?)", re
 
 def encoded(token: str) -> str:
     """Encode one name of an object, or one index, as a path's token."""
-    return "".join(quote(char, safe="") if _altered(char) else char for char in json_pointer.pointer(token)[1:])
+    return "".join(quote(char, safe="") if _altered(char) else char for char in json_pointer.make_pointer(token)[1:])
 
 
 def decoded(token: str) -> str:
     """Return the name that a path's token encodes."""
-    return json_pointer.tokens("/" + unquote(token).replace("/", "~1"))[0]
+    return json_pointer.split_pointer("/" + unquote(token).replace("/", "~1"))[0]
 
 
 def split(name: str) -> tuple[str, str, str]:
@@ -56,7 +56,7 @@ def ids_of(order: str) -> list[str]:
     return list(dict.fromkeys(order.split("/")[1:]))
 
 
-def drawn(posted: Mapping[str, str], prefix: str) -> dict[str, str]:
+def display_marks(posted: Mapping[str, str], prefix: str) -> dict[str, str]:
     """Return the marks that change only what is drawn: pages, and opened containers."""
     return {name: text for name, text in posted.items() if name.startswith((prefix + PAGE, prefix + OPEN))}
 

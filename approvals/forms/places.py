@@ -27,7 +27,7 @@ class FormPlace:
     shown: bool = True
     unit: str = ""  # the currency beside an amount
     quoted: bool = False  # somebody else wrote the schema's words, so `label` is the real name
-    said: str = ""  # the name that the schema gives it
+    title: str = ""  # the name that the schema gives it
 
     def into(self, token: str, **changes: Any) -> FormPlace:
         """Return a place further in, at the name or number `token`."""
@@ -44,7 +44,7 @@ class FormPlace:
         return FormPlace(**{**given, **changes})
 
 
-def unit_in(held: Any) -> str:
+def unit_in(value: Any) -> str:
     """Return the currency code that an object holds beside its amounts; "" where there is none."""
-    unit = held.get("currency") if isinstance(held, dict) else None
+    unit = value.get("currency") if isinstance(value, dict) else None
     return unit if isinstance(unit, str) and CURRENCY.fullmatch(unit) else ""

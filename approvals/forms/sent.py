@@ -10,14 +10,14 @@ from . import names
 DEEPEST = 64  # levels of a name that is read, deeper than any input: every place that contains it is kept
 
 
-def lines(text: str) -> str:
+def normalise_line_breaks(text: str) -> str:
     """Return the text with every line break as a line feed."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def carried(text: str) -> str:
+def normalise_text(text: str) -> str:
     """Return a text as an input carries it: one kind of line break, no U+0000."""
-    return lines(text).replace("\0", "\ufffd")
+    return normalise_line_breaks(text).replace("\0", "\ufffd")
 
 
 def ancestors(path: str) -> Iterable[str]:
@@ -37,7 +37,7 @@ class SentFields:
     places: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, posted: Mapping[str, str], prefix: str) -> SentFields:
+    def from_posted(cls, posted: Mapping[str, str], prefix: str) -> SentFields:
         """Pick the texts of this prefix from a posted form."""
         mine: dict[str, str] = {}
         places: set[str] = set()

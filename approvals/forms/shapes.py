@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from approvals.schema.walk import Schema, branches, is_nullable, label_of, properties, resolved
+from approvals.schema.walk import Schema, is_nullable, label_of, property_schemas, resolve_part, union_branches
 from checkpoints.values.artifacts import MARK
 
 from . import texts
@@ -40,7 +40,7 @@ _KINDS = {
 
 def shape(part: Schema, root: Schema) -> Shape:
     """Find the shape for a form's node at this place of the schema."""
-    schema = resolved(part, root)
+    schema = resolve_part(part, root)
     nullable = is_nullable(part, root)
     if "const" in schema:
         return Shape(kind="enum", schema=schema, nullable=nullable, options=(schema["const"],))
@@ -54,17 +54,17 @@ def shape(part: Schema, root: Schema) -> Shape:
     return Shape(kind=kind, schema=schema, nullable=nullable or null, branches=branches)
 
 
-def members(what: Shape) -> dict[str, Schema]:
+def member_schemas(what: Shape) -> dict[str, Schema]:
     """Return an object's declared members in the order of their declaration.
 
     A card is stored with its keys sorted; the order of the declaration is kept in the list of required names.
     """
     needed = [str(name) for name in what.schema.get("required", ())]
     declared = {member: at for at, member in enumerate(needed)}
-    return dict(sorted(properties(what.schema).items(), key=lambda each: declared.get(each[0], len(needed))))
+    return dict(sorted(property_schemas(what.schema).items(), key=lambda pair: declared.get(pair[0], len(needed))))
 
 
-def items(what: Shape) -> Schema:
+def item_schema(what: Shape) -> Schema:
     """Return the schema of a list's items, or of the values of an object of free keys."""
     for name in ("items", "additionalProperties"):
         if isinstance(what.schema.get(name), Mapping):
@@ -98,7 +98,7 @@ def admits(part: Schema, value: Any, root: Schema) -> bool:
     if what.kind == "object" and isinstance(value, dict):
         known = what.schema["properties"]
         needed = [str(name) for name in what.schema.get("required", ())]
-        marks = {name: shape(part, root) for name, part in properties(what.schema).items() if "const" in part}
+        marks = {name: shape(part, root) for name, part in property_schemas(what.schema).items() if "const" in part}
         marked = all(name not in value or value[name] in shape.options for name, shape in marks.items())
         return marked and all(name in value for name in needed) and all(name in known for name in value)
     return what.kind != "json" and fits(what, value)
@@ -109,7 +109,7 @@ def tags(part: Schema, root: Schema) -> set[str]:
     what = shape(part, root)
     schema = what.schema
     found = {str(schema.get(name)) for name in ("title", "type") if schema.get(name)}
-    found |= {str(part["const"]) for part in properties(schema).values() if "const" in part}
+    found |= {str(part["const"]) for part in property_schemas(schema).values() if "const" in part}
     short = {"integer": "int", "string": "str", "number": "float", "boolean": "bool", "array": "list", "object": "dict"}
     found |= {short[item] for item in list(found) if item in short}
     if "$ref" in part:
@@ -162,7 +162,7 @@ def _kind(schema: Schema) -> str:
     if kind == "object" and isinstance(properties, Mapping):
         return "file" if MARK in properties else "object"
     if kind == "object":
-        return "map" if items(Shape(kind="map", schema=schema)) else "json"
+        return "map" if item_schema(Shape(kind="map", schema=schema)) else "json"
     if kind == "array":
         if isinstance(schema.get("prefixItems"), list):
             return "tuple"
@@ -184,8 +184,8 @@ def _branches(schema: Schema, root: Schema, depth: int = 0) -> tuple[tuple[Schem
         return tuple({**schema, "type": item} for item in schema["type"] if item != "null"), "null" in schema["type"]
     found: list[Schema] = []
     null = False
-    for branch in branches(schema)[:BRANCHES]:
-        inner = resolved(branch, root)
+    for branch in union_branches(schema)[:BRANCHES]:
+        inner = resolve_part(branch, root)
         null = null or is_nullable(branch, root)
         if "const" not in inner and "enum" not in inner and _kind(inner) == "union":
             more, other = _branches(inner, root, depth + 1) if depth < NESTED else ((), False)
@@ -208,7 +208,7 @@ def is_decimal(schema: Schema) -> bool:
     return text.get("format") in (None, "decimal") and ("pattern" not in text or _is_number_pattern(text["pattern"]))
 
 
-def bounds(schema: Schema) -> Schema:
+def bounds_schema(schema: Schema) -> Schema:
     """Return the part of a number's schema that holds its bounds: a decimal's are in the branch beside its text."""
     branches = schema.get("anyOf")
     if isinstance(branches, list):

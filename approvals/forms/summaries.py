@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from approvals.english import counted
+from approvals.english import count_of
 
 from .nodes import MISSING
 
 LONGEST = 80
 
 
-def summary(value: Any) -> str:
+def summarise_value(value: Any) -> str:
     """Summarise a value: an object's first plain values, the beginning of a text, or how many items a list has."""
     if value is MISSING:
         return "nothing yet"
@@ -19,9 +19,9 @@ def summary(value: Any) -> str:
         plain = [
             _words(item) for item in value.values() if not isinstance(item, (dict, list)) and item not in ("", None)
         ]
-        return _cut(", ".join(plain[:3])) or counted(len(value), "field")
+        return _cut(", ".join(plain[:3])) or count_of(len(value), "field")
     if isinstance(value, list):
-        return counted(len(value), "item")
+        return count_of(len(value), "item")
     return _cut(_words(value))
 
 

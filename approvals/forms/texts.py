@@ -78,7 +78,7 @@ def read(kind: str, text: str) -> Any:
 
 def _json(text: str) -> Any:
     try:
-        return canonical_json.parse(text)
+        return canonical_json.parse_json(text)
     except ValueRefused as refused:
         words = (
             f"Write JSON: it {refused.reason} at {refused.pointer}."
@@ -90,7 +90,7 @@ def _json(text: str) -> Any:
 
 def _file(text: str) -> Any:
     try:
-        value = canonical_json.parse(text)
+        value = canonical_json.parse_json(text)
     except ValueRefused:
         value = None
     if not artifacts.is_reference(value):

@@ -22,7 +22,7 @@ class MergedStretch(NamedTuple):
         return self.mine if self.theirs == self.was else None
 
 
-def stretches(base: Sequence[str], mine: Sequence[str], theirs: Sequence[str]) -> Iterator[MergedStretch]:
+def merge_stretches(base: Sequence[str], mine: Sequence[str], theirs: Sequence[str]) -> Iterator[MergedStretch]:
     """Yield the stretches in order; changes that nothing unchanged parts are one stretch, as in `diff3`."""
     sides = [_changes(base, mine), _changes(base, theirs)]
     ends, at = [0, 0], 0  # where each side and the base go on

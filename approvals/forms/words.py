@@ -67,15 +67,15 @@ def _by_lines(old: str, new: str) -> Iterator[Stretch]:
             left = yield from _within("".join(before[a:b]), "".join(after[c:d]), left)
 
 
-def _within(gone: str, put: str, left: int) -> Generator[Stretch, None, int]:
-    """Yield the words that differ, where that costs no more than `left` comparisons; return how many are left."""
+def _within(gone: str, put: str, budget: int) -> Generator[Stretch, None, int]:
+    """Yield the words that differ, where that costs no more than `budget` comparisons; return how many are left."""
     old, new = _TOKEN.findall(gone), _TOKEN.findall(put)
     cost = len(old) * len(new)
-    if max(len(old), len(new)) > WORDS or cost > left:
+    if max(len(old), len(new)) > WORDS or cost > budget:
         yield from (Stretch("gone", gone), Stretch("put", put))
-        return left
+        return budget
     yield from _matched(old, new)
-    return left - cost
+    return budget - cost
 
 
 def _matched(old: Sequence[str], new: Sequence[str]) -> Iterator[Stretch]:
@@ -86,10 +86,10 @@ def _matched(old: Sequence[str], new: Sequence[str]) -> Iterator[Stretch]:
             yield from (Stretch("gone", "".join(old[a:b])), Stretch("put", "".join(new[c:d])))
 
 
-def _merged(found: Iterator[Stretch]) -> list[Stretch]:
+def _merged(parts: Iterator[Stretch]) -> list[Stretch]:
     """Join neighbours of one kind; a lone blank between two changes belongs to both."""
     merged: list[Stretch] = []
-    for stretch in found:
+    for stretch in parts:
         if not stretch.text:
             continue
         if merged and merged[-1].kind == stretch.kind:
@@ -99,11 +99,11 @@ def _merged(found: Iterator[Stretch]) -> list[Stretch]:
     return merged
 
 
-def _shortened(each: Stretch, *, first: bool, last: bool) -> Stretch:
+def _shortened(stretch: Stretch, *, first: bool, last: bool) -> Stretch:
     """Cut the middle of unchanged text: keep its end where it comes first, its beginning where it comes last."""
     keep = AROUND if first or last else AROUND * 2
-    if each.kind != "same" or len(each.text) <= keep + 20:
-        return each
+    if stretch.kind != "same" or len(stretch.text) <= keep + 20:
+        return stretch
     head, tail = (0 if first else AROUND), (0 if last else AROUND)
-    end = len(each.text) - tail
-    return Stretch("same", each.text[:head], each.text[head:end], each.text[end:])
+    end = len(stretch.text) - tail
+    return Stretch("same", stretch.text[:head], stretch.text[head:end], stretch.text[end:])

@@ -23,10 +23,10 @@ from approvals.webhooks import outbox
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.events import event_log
 from checkpoints.models import Hold
-from checkpoints.postgresql.insert_rows import insert_rows, insertion
+from checkpoints.postgresql.insert_rows import build_insertion, insert_rows
 from checkpoints.runs.plans import spec_of
 from checkpoints.values import patch
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.list_digests import of_field
 
 from .grant_likeness import of_grant
@@ -75,9 +75,15 @@ def close(
     owed = []
     if status != Gate.Status.DECIDED and required.of(standing, gate.policy).sampled:
         owed = [_owed(gate)]
-    beside = [*insertion(counted), *insertion(grants), *insertion(waits), *insertion(owed), freed]
+    beside = [
+        *build_insertion(counted),
+        *build_insertion(grants),
+        *build_insertion(waits),
+        *build_insertion(owed),
+        freed,
+    ]
     beside += ending.with_gate(gate.pk)
-    event_log.append([*told, ended], beside=beside)
+    event_log.append_events([*told, ended], extras=beside)
     outbox.tell(gate, f"gate.{_EVENT[status]}", at=gate.closed_at or outcome.created_at, ended=end.kind)
     gate.run.wake(end.by)
     return outcome
@@ -208,16 +214,16 @@ def _outcome(gate: Gate, standing: Proposal, end: GateEnd) -> tuple[Outcome, lis
         gate=gate,
         proposal=standing,
         kind=end.kind,
-        arguments=canonical(arguments),
-        patch=canonical(state_patch),
+        arguments=encode_canonical(arguments),
+        patch=encode_canonical(state_patch),
         # Of several rejections the last one's: its sender was shown that this would happen.
         then=end.decisions[-1].then if end.decisions else end.then,
         back_to=end.decisions[-1].back_to if end.decisions else "",
-        answer=canonical(standing.content["answer"] if agreed else None),
+        answer=encode_canonical(standing.content["answer"] if agreed else None),
         feedback=feedback.encode(errors="replace"),
         seen=bytes(standing.digest),
-        bound=canonical(bound),
-        preconditions=canonical(conditions),
+        bound=encode_canonical(bound),
+        preconditions=encode_canonical(conditions),
         by=end.by.id,
         by_name=end.by.name,
     )

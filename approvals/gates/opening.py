@@ -26,14 +26,14 @@ from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
 from checkpoints.events import event_log
 from checkpoints.models import Hold, Run
-from checkpoints.postgresql.insert_rows import insertion, next_ids
-from checkpoints.postgresql.prepared_rows import OneOf, prepared
+from checkpoints.postgresql.insert_rows import build_insertion, next_ids
+from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
 from checkpoints.postgresql.sql import Statement
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
 from checkpoints.store import Snapshot, claims, named_files
 from checkpoints.store.claims import Claim
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 from . import automatic
 from .lists import search_terms
@@ -76,7 +76,7 @@ def open_gate(
         named = Policy.objects.named(policy, team=run.team, strict=not recovery)
         if not recovery and step.policy not in ("", named.name):
             log.warning("policy.missing", why=missing_policy.say_missing_policy(step.policy, run.team.name, named.name))
-        asked = drawing.drawn(asked, team=run.team, policy=named, plan=plan, recovery=recovery)
+        asked = drawing.draw_card(asked, team=run.team, policy=named, plan=plan, recovery=recovery)
         handed_out = [action.arguments for action in asked.actions]
         for at in named_files.foreign(handed_out, team=run.team_id, lineage=run.lineage, state=snapshot.state):
             raise ValueRefused(f"/actions{at}", named_files.FOREIGN)
@@ -89,7 +89,7 @@ def open_gate(
         new = NewGate(run, snapshot.id, snapshot.digest, step, named, asked, kind, asked_by, alike, earlier, wrote)
         [(gate, first)], rows = drafted([new], by=by, at=claim.clock())
         replaced = {"replaces": before.pk} if before else {}
-        event_log.append([opened(gate, first, by=by, **replaced)], beside=rows)
+        event_log.append_events([opened(gate, first, by=by, **replaced)], extras=rows)
         if before:
             gate.replaces.add(before, *before.replaces.all())
             before.say("gate.replaced", by=by, data={"gate": gate.pk})
@@ -136,7 +136,7 @@ def drafted(
         for gate in gates
     ]  # fmt: skip
     levels = [level for gate in gates for level in escalation.planned(gate.policy, gate, at)]
-    rows = [*insertion(gates), *insertion(proposals), *insertion(holds), *insertion(levels)]
+    rows = [*build_insertion(gates), *build_insertion(proposals), *build_insertion(holds), *build_insertion(levels)]
     return made, rows
 
 
@@ -175,7 +175,7 @@ def _asked_already(
     return there, withdrawn or next((gate for gate in others if gate.pk == reopened), None)
 
 
-@prepared
+@prepared_statement
 def _gates_of(run: Any, checkpoint: Any, kind: Any, known: Any, reopened: Any) -> QuerySet[Gate]:
     asked = Gate.objects.filter(run=run, kind=kind).exclude(OneOf(F("step"), known))
     of_run = Gate.objects.select_for_update(of=("self",)).select_related("policy__team", "run").filter(run=run)
@@ -239,7 +239,7 @@ def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:
         likeness=asked.likeness,
         attempt=asked.earlier.attempt,
         rejected_before_id=asked.earlier.gate,
-        card=canonical(asked.card.to_json()),
+        card=encode_canonical(asked.card.to_json()),
         deadline=None if deadline is None else calendars.after(policy, at, deadline),
         opened_at=at,
     )
@@ -265,6 +265,6 @@ def raised(risk: str, needs: Requirements) -> str:
 
 
 def _proposal(gate: Gate, asked: NewGate, id: int, needs: Requirements) -> Proposal:
-    body = canonical(body_of(asked.card, run=asked.run, step=asked.step, checkpoint=asked.digest.hex()))
+    body = encode_canonical(body_of(asked.card, run=asked.run, step=asked.step, checkpoint=asked.digest.hex()))
     kept = required.frozen(asked.policy, needs)
     return Proposal(pk=id, gate=gate, number=1, body=body, digest=digests.of_canonical(body), requirements=kept)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from uuid import UUID
 
 from approvals.models import Gate
-from approvals.preflight.checks import Preflight, judge
+from approvals.preflight.checks import Preflight, run_preflight
 from approvals.preflight.facts import NOBODY, AgentCode, SavedCheckpoint, UnknownCode
 from checkpoints import store
 from checkpoints.errors import CheckpointError, NoSuchCheckpoint
@@ -74,7 +74,7 @@ def _preflight(
     except CheckpointError as error:
         seq = Checkpoint.objects.filter(pk=checkpoint).values_list("seq", flat=True).first() if checkpoint else None
         saved = SavedCheckpoint(seq=seq or 0, fault=str(error))
-    return judge(saved, _code(run, plan, snapshot, steps))
+    return run_preflight(saved, _code(run, plan, snapshot, steps))
 
 
 def _saved(snapshot: Snapshot) -> SavedCheckpoint:

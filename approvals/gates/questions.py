@@ -14,7 +14,7 @@ from functools import partial
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from approvals.errors import Invalid, problem
+from approvals.errors import Invalid, make_problem
 from approvals.models import AgentQuestion, Gate
 from approvals.webhooks import outbox
 from checkpoints import actors
@@ -103,14 +103,14 @@ def cut(text: str) -> str:
 def _refuse(gate: Gate) -> None:
     said = why_not(gate)
     if said:
-        raise Invalid([problem(said, pointer="/text")])
+        raise Invalid([make_problem(said, pointer="/text")])
     asked = gate.questions
     if asked.filter(status=AgentQuestion.Status.ASKED).count() >= MOST_OPEN:
         words = f"{MOST_OPEN} questions here have no answer yet. Wait for one of them."
-        raise Invalid([problem(words, pointer="/text")])
+        raise Invalid([make_problem(words, pointer="/text")])
     if asked.count() >= MOST:
         words = f"This gate has had {MOST} questions, which is the most."
-        raise Invalid([problem(words, pointer="/text")])
+        raise Invalid([make_problem(words, pointer="/text")])
 
 
 def _ring(number: int, plan: Plan) -> None:

@@ -30,11 +30,11 @@ from approvals.policy import second_look
 from checkpoints.access.permissions import (
     DECIDE_GATE,
     PersonKind,
-    held,
+    teams_granting,
 )
 from checkpoints.access.token_scope import EVERYTHING
 from checkpoints.models import Run
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateRead
     )  # fmt: skip
 
 
-@prepared
+@prepared_statement
 def _with_facts(gate_id: Any, user_id: Any, key: Any) -> QuerySet[Any]:
     reviewers = ReviewingTeam.objects.filter(policy=OuterRef("gate__policy")).order_by("team__name")
     same_key = Decision.objects.filter(gate=OuterRef("gate_id"), user=user_id, key=key)
@@ -77,7 +77,7 @@ def _with_facts(gate_id: Any, user_id: Any, key: Any) -> QuerySet[Any]:
     kin = Q(pk=root) | Q(lineage=root, forked_from__isnull=False)
     acted = Run.objects.filter(kin, effects__isnull=False)
     recent = second_look.recent(user_id)
-    teams = held(PersonKind(True, False, EVERYTHING).person(user_id), DECIDE_GATE)
+    teams = teams_granting(PersonKind(True, False, EVERYTHING).person(user_id), DECIDE_GATE)
     deciding = ReviewingTeam.objects.filter(policy=OuterRef("gate__policy"), team__in=teams)
     named = people_named(OuterRef("gate__policy"))
     added = AddedTeam.objects.filter(gate=OuterRef("gate_id")).order_by("pk")

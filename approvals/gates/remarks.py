@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from approvals.errors import Invalid, problem
+from approvals.errors import Invalid, make_problem
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.models import Event
@@ -27,11 +27,11 @@ def remark(gate: Gate, *, by: User, text: str, key: str) -> bool:
     with transaction.atomic(durable=True):
         held = Gate.objects.select_for_update(of=["self"]).select_related("run", "policy", "team").get(pk=gate.pk)
         said = Event.objects.filter(run_id=held.run_id, kind=KIND, subject=held.subject, actor=actors.of_user(by).id)
-        keys = [canonical_json.decode(bytes(each)).get("key") for each in said.values_list("data", flat=True)]
+        keys = [canonical_json.decode_canonical(bytes(each)).get("key") for each in said.values_list("data", flat=True)]
         if key in keys:
             return False
         if len(keys) >= MOST_EACH:
-            raise Invalid([problem(f"You have already written {MOST_EACH} comments here.", pointer="/text")])
+            raise Invalid([make_problem(f"You have already written {MOST_EACH} comments here.", pointer="/text")])
         held.found_by(by.pk)
         held.say("gate.remarked", by=actors.of_user(by), data={"key": key}, text=words)
         mentions.tell(held, words, by=by)
@@ -42,9 +42,9 @@ def checked(text: str, key: str) -> str:
     """Return what somebody writes at a gate as it is kept. Raises Invalid for no words, too many, or a bad key."""
     words = text.replace("\r\n", "\n").strip()
     if not words:
-        raise Invalid([problem("Write something first.", pointer="/text")])
+        raise Invalid([make_problem("Write something first.", pointer="/text")])
     if len(words) > MOST:
-        raise Invalid([problem(f"Write at most {MOST:,} characters.", pointer="/text")])
+        raise Invalid([make_problem(f"Write at most {MOST:,} characters.", pointer="/text")])
     if not 0 < len(key) <= 80 or not key.isprintable():
-        raise Invalid([problem("Send a key of 1 to 80 characters.", pointer="/key")])
+        raise Invalid([make_problem("Send a key of 1 to 80 characters.", pointer="/key")])
     return words

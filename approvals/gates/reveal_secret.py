@@ -28,18 +28,18 @@ from . import state_secrets
 class NotRevealed(Refused):
     """Nothing was shown."""
 
-    said = "There is no secret at this place."
+    message = "There is no secret at this place."
 
 
 class RevealNotAllowed(NotRevealed):
     """A person who may not reveal secrets of this team."""
 
-    said = "You need the permission to see secrets of this team's runs."
+    message = "You need the permission to see secrets of this team's runs."
 
 
 def may(user: User, team_id: int) -> bool:
     """Tell whether this person may see secrets of the team's runs."""
-    return permissions.may(user, team_id, permissions.REVEAL_SECRET)
+    return permissions.may_in_team(user, team_id, permissions.REVEAL_SECRET)
 
 
 def at_gate(gate: Gate, proposal: Proposal) -> dict[str, Any]:
@@ -85,4 +85,4 @@ def _revealed(
         raise NotRevealed
     with transaction.atomic():
         event_log.record("secret.revealed", subject=subject, run=run, by=actors.of_user(by), data=data)
-    return json_pointer.find(state, pointer)
+    return json_pointer.find_value(state, pointer)

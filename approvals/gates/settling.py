@@ -35,13 +35,13 @@ def end_or_wait(
     """
     window = gate.policy.undo_window
     if end is None:
-        event_log.append([*told, *([reconsidered(gate, standing)] if gate.settles_at else [])], beside=beside)
+        event_log.append_events([*told, *([reconsidered(gate, standing)] if gate.settles_at else [])], extras=beside)
     elif window is None:
         closing.close(gate, standing, end, told=told)
     elif gate.settles_as == end.kind and not anew:
-        event_log.append(told, beside=beside)
+        event_log.append_events(told, extras=beside)
     else:
-        event_log.append([*told, _waits(gate, standing, end, window)], beside=beside)
+        event_log.append_events([*told, _waits(gate, standing, end, window)], extras=beside)
 
 
 def reconsidered(gate: Gate, standing: Proposal) -> event_log.Entry:

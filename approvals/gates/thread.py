@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from approvals.models import Gate
 from checkpoints.models import Event
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.values import canonical_json
 
 from . import questions, remarks
@@ -69,12 +69,12 @@ def _words(kinds: Sequence[str], **where: Any) -> QuerySet[Event]:
     return found.select_related("words").order_by("-id")[: 2 * SHOWN]
 
 
-@prepared
+@prepared_statement
 def _of_run(run: Any) -> QuerySet[Event]:
     return _words((*HERE, DECIDED), run_id=run)
 
 
-@prepared
+@prepared_statement
 def _of_gate(run: Any, subject: Any) -> QuerySet[Event]:
     return _words((*HERE, DECIDED), run_id=run, subject=subject)
 
@@ -88,5 +88,5 @@ def _entry(event: Event) -> ThreadEvent:
         who=event.actor_name or event.actor,
         at=event.at,
         text=bytes(words.text).decode(errors="replace") if words is not None else None,
-        data=canonical_json.decode(bytes(event.data)),
+        data=canonical_json.decode_canonical(bytes(event.data)),
     )

@@ -43,6 +43,6 @@ def waiting_for(user: Any, most: int) -> tuple[str, list[Any]]:
     teams, others = added_teams(user)
     who = [user.pk] * (MAY + FOR_OTHERS + WAITS).count("%s")
     asked = [user.pk] * ASKED.count("%s")
-    only = token_scope.of(user).team
+    only = token_scope.bounds_of(user).team
     sql = _SQL.format(f"{own} UNION ALL {lent}", teams)
     return sql, [*values, *more, *who, *asked, most, *others, only, *who, most, most]

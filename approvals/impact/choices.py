@@ -20,7 +20,7 @@ from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec, input_digest
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.list_digests import ListDigest, of_field
-from checkpoints.values.ops import DROP, apply
+from checkpoints.values.ops import DROP, apply_write
 
 from .facts import ABSENT, ByHand, EffectFact, Fields, GateFact, GrantFact, MoveTarget, RecordedHistory, Writes
 from .records import NOW
@@ -44,7 +44,7 @@ class SavedState:
                 state.pop(name, None)
                 fields.pop(name, None)
             else:
-                state[name] = apply(state.get(name), write)
+                state[name] = apply_write(state.get(name), write)
                 fields[name] = of_field(state[name], self.list_format)
         return SavedState(state, fields, self.list_format)
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from approvals.cards.action import Action
 from approvals.engine_rules.effects import happened, repeatable
 from checkpoints.runs.plans import PlanSpec
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 from .facts import EffectFact, MoveTarget, RecordedHistory
 from .result import Impact, ImpactVerdict, Repeat
@@ -54,7 +54,7 @@ def _again(history: RecordedHistory, fact: EffectFact, acting: Sequence[Action],
         return [acting[0].id if acting else ""]
     if not acting or (was := fact.arguments()) is None:
         return []
-    return [action.id for action in acting if canonical(action.arguments) == was][:1]
+    return [action.id for action in acting if encode_canonical(action.arguments) == was][:1]
 
 
 def _repeat(fact: EffectFact, action: str, called: tuple[str, ...], *, certain: bool) -> Repeat:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from checkpoints.runs.plans import StepSpec, input_digest
 from checkpoints.values.list_digests import ListDigest, of_field
-from checkpoints.values.ops import DROP, Append, Splice, Write, apply
+from checkpoints.values.ops import DROP, Append, Splice, Write, apply_write
 
 from .facts import ABSENT, Fields, MoveTarget
 
@@ -132,7 +132,7 @@ class PredictedState:
         if isinstance(before, NovelValue):
             return before if isinstance(write, Append) else UnknownValue(NOTHING)
         old = None if before is None else before.value
-        value = apply(old, write)
+        value = apply_write(old, write)
         if isinstance(write, Append) and before is not None and isinstance(before.digest, ListDigest):
             return KnownValue(value, before.digest.appended(write.items))
         return KnownValue(value, of_field(value, self.list_format))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from approvals.cards.action import Action
 from approvals.engine_rules.gates import MIXED
-from approvals.schema.walk import Schema, resolved, schema_at
+from approvals.schema.walk import Schema, resolve_part, schema_at
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values import json_pointer
 
@@ -62,4 +62,4 @@ def keeps_time(plan: PlanSpec, field: str) -> bool:
 
 def _items(plan: PlanSpec, field: str) -> Schema:
     """Return the schema of the list's items."""
-    return resolved(schema_at(plan.state_schema, json_pointer.join("", field, "0")), plan.state_schema)
+    return resolve_part(schema_at(plan.state_schema, json_pointer.join("", field, "0")), plan.state_schema)

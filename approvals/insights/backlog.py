@@ -10,7 +10,7 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from .closed_gates import conditions, values
+from .closed_gates import filter_conditions, filter_parameters
 from .durations import SPANS
 from .filters import InsightFilters
 
@@ -62,20 +62,20 @@ def read(teams: Collection[int], wanted: InsightFilters) -> Backlog:
     # The days begin by this process's rules of the reader's zone: PostgreSQL may have others, or not know its name.
     first = wanted.first_day
     days = [timezone.make_aware(datetime.combine(first + timedelta(days=n), time.min)) for n in range(wanted.days)]
-    asked = {**values(of, wanted), **spans, "first": first, "days": days}
+    asked = {**filter_parameters(of, wanted), **spans, "first": first, "days": days}
     with connection.cursor() as cursor:
-        cursor.execute(_OPEN.format(conditions=conditions(wanted)), asked)
+        cursor.execute(_OPEN.format(conditions=filter_conditions(wanted)), asked)
         found = cursor.fetchall()
     return of_rows(found, wanted.first_day, wanted.days)
 
 
-def of_rows(found: Sequence[tuple[Any, ...]], first: date, days: int) -> Backlog:
+def of_rows(rows: Sequence[tuple[Any, ...]], first: date, days: int) -> Backlog:
     """Build the backlog from the statement's rows. The days are counted back from what is open now. Pure."""
     spread, waited, longest = dict.fromkeys(SPANS, 0), 0.0, 0.0
     came: dict[str, int] = {}
     went: dict[str, int] = {}
     costs: dict[str, float] = {}
-    for what, key, number, seconds, most in found:
+    for what, key, number, seconds, most in rows:
         if what == "open":
             spread[key] += number
             waited, longest = waited + seconds, max(longest, most)

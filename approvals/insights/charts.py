@@ -34,22 +34,22 @@ Marks = Sequence[tuple[float | None, str]]  # a number, None for a gap, and the 
 
 def bars(names: Sequence[str], series: Mapping[str, Marks]) -> SafeString:
     """Draw standing bars, the series stacked on each other."""
-    return _drawn(pygal.StackedBar, names, series, height=HEIGHT)
+    return _draw_chart(pygal.StackedBar, names, series, height=HEIGHT)
 
 
 def lying_bars(names: Sequence[str], series: Mapping[str, Marks]) -> SafeString:
     """Draw lying bars, the first name on top, the series stacked on each other."""
     short = [name if len(name) <= NAME else name[: NAME - 1] + "…" for name in reversed(names)]
     turned = {label: list(reversed(marks)) for label, marks in series.items()}
-    return _drawn(pygal.HorizontalStackedBar, short, turned, height=ROW * (len(names) + 1))
+    return _draw_chart(pygal.HorizontalStackedBar, short, turned, height=ROW * (len(names) + 1))
 
 
 def lines(names: Sequence[str], series: Mapping[str, Marks], *, unit: str = "") -> SafeString:
     """Draw a line for each series; a number that is None is a gap."""
-    return _drawn(pygal.Line, names, series, height=HEIGHT, unit=unit, show_dots=True, dots_size=2)
+    return _draw_chart(pygal.Line, names, series, height=HEIGHT, unit=unit, show_dots=True, dots_size=2)
 
 
-def _drawn(
+def _draw_chart(
     chart: Any, names: Sequence[str], series: Mapping[str, Marks], *, height: int, unit: str = "", **more: Any
 ) -> SafeString:
     every = max(1, -(-len(names) // 6))  # names at the axis of many days

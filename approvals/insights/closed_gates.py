@@ -14,7 +14,7 @@ from approvals.models import Outcome
 from approvals.models.outcome import BY_RULE
 from approvals.policy.requirements import Requirements
 
-from .durations import span
+from .durations import span_key
 from .filters import InsightFilters
 
 MOST = 10_000  # gates, the newest ones
@@ -95,13 +95,13 @@ def read(teams: Collection[int], wanted: InsightFilters) -> CountedGates:
     """Read the newest closed gates of these teams, by the filters of the whole page; one statement."""
     of = [team for team in teams if wanted.team in (0, team)]
     with connection.cursor() as cursor:
-        cursor.execute(_CLOSED.format(conditions=conditions(wanted)), values(of, wanted))
+        cursor.execute(_CLOSED.format(conditions=filter_conditions(wanted)), filter_parameters(of, wanted))
         rows = [CountedGate(*row) for row in cursor.fetchall()]
     return CountedGates(rows[:MOST], len(rows) > MOST)
 
 
-def conditions(wanted: InsightFilters) -> str:
-    """Return what the filters ask of a gate `g`, as SQL with named parameters; see `values`."""
+def filter_conditions(wanted: InsightFilters) -> str:
+    """Return what the filters ask of a gate `g`, as SQL with named parameters; see `filter_parameters`."""
     asked = [
         "AND g.risk = %(risk)s" if wanted.risk else "",
         _OF_POLICY if wanted.policy else "",
@@ -110,8 +110,8 @@ def conditions(wanted: InsightFilters) -> str:
     return "\n".join(filter(None, asked))
 
 
-def values(teams: Collection[int], wanted: InsightFilters) -> Mapping[str, Any]:
-    """Return the parameters of `conditions`, and those that every statement has."""
+def filter_parameters(teams: Collection[int], wanted: InsightFilters) -> Mapping[str, Any]:
+    """Return the parameters of `filter_conditions`, and those that every statement has."""
     return {
         "teams": list(teams), "since": wanted.since, "most": MOST + 1,
         "risk": wanted.risk, "policy": wanted.policy, "agent": wanted.agent,
@@ -124,7 +124,7 @@ def part(rows: Iterable[CountedGate], wanted: InsightFilters) -> list[CountedGat
         row
         for row in rows
         if wanted.kind in ("", row.kind)
-        and (not wanted.within or (row.by_people and wanted.within == span(row.seconds)))
+        and (not wanted.within or (row.by_people and wanted.within == span_key(row.seconds)))
         and (not wanted.rule or (wanted.rule == row.rule and wanted.sample == row.sampled))
         and (not wanted.day or wanted.day == row.day.isoformat())
     ]

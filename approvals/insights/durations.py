@@ -15,20 +15,20 @@ SPANS: dict[str, tuple[str, timedelta | None]] = {
 }
 
 
-def span(seconds: float) -> str:
+def span_key(seconds: float) -> str:
     """Return the key of the span that these seconds fall into."""
     return next(key for key, (_, end) in SPANS.items() if end is None or seconds < end.total_seconds())
 
 
-def spread(seconds: Sequence[float]) -> dict[str, int]:
+def count_by_span(seconds: Sequence[float]) -> dict[str, int]:
     """Count the seconds by span, in the order of SPANS."""
     found = dict.fromkeys(SPANS, 0)
     for second in seconds:
-        found[span(second)] += 1
+        found[span_key(second)] += 1
     return found
 
 
-def quantile(ordered: Sequence[float], share: float) -> timedelta | None:
+def compute_quantile(ordered: Sequence[float], share: float) -> timedelta | None:
     """Return the value that this share of the ordered seconds does not exceed; None of none."""
     if not ordered:
         return None

@@ -27,9 +27,9 @@ def fields(rows: Iterable[CountedGate]) -> dict[str, list[int]]:
     with connection.cursor() as cursor:
         cursor.execute(_PATCHES, [edited, b"[]"])
         for gate, patch in cursor.fetchall():
-            for field in sorted(of_patch(canonical_json.decode(bytes(patch)))):
+            for field in sorted(of_patch(canonical_json.decode_canonical(bytes(patch)))):
                 found.setdefault(field, []).append(gate)
-    return dict(sorted(found.items(), key=lambda each: (-len(each[1]), each[0])))
+    return dict(sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0])))
 
 
 def of_patch(patch: Collection[dict[str, Any]]) -> set[str]:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from approvals.models import Outcome
 
 from .closed_gates import CountedGate
-from .durations import quantile, spread
+from .durations import compute_quantile, count_by_span
 
 KINDS = (  # in the order of the charts
     Outcome.Kind.APPROVED, Outcome.Kind.EDITED, Outcome.Kind.MIXED, Outcome.Kind.ANSWERED, Outcome.Kind.REJECTED,
@@ -41,10 +41,10 @@ class DayOfDecisions:
     expired: int
 
 
-def waits(rows: Iterable[CountedGate]) -> Waits:
+def measure_waits(rows: Iterable[CountedGate]) -> Waits:
     """Measure the decisions by people among these gates."""
     seconds = sorted(row.seconds for row in rows if row.by_people)
-    return Waits(len(seconds), quantile(seconds, 0.5), quantile(seconds, 0.9), spread(seconds))
+    return Waits(len(seconds), compute_quantile(seconds, 0.5), compute_quantile(seconds, 0.9), count_by_span(seconds))
 
 
 def by_day(rows: Iterable[CountedGate], first: date, days: int) -> list[DayOfDecisions]:
@@ -57,17 +57,17 @@ def by_day(rows: Iterable[CountedGate], first: date, days: int) -> list[DayOfDec
 
 
 def _day(day: date, rows: Sequence[CountedGate]) -> DayOfDecisions:
-    took = waits(rows)
+    took = measure_waits(rows)
     expired = sum(row.kind == Outcome.Kind.EXPIRED for row in rows)
     return DayOfDecisions(day, took.number, took.half, took.most, expired)
 
 
-def endings(rows: Iterable[CountedGate], of: Callable[[CountedGate], Key]) -> dict[Key, Counter[str]]:
-    """Count how gates ended, by what `of` returns of each; the most frequent first."""
+def endings(rows: Iterable[CountedGate], key_of: Callable[[CountedGate], Key]) -> dict[Key, Counter[str]]:
+    """Count how gates ended, by what `key_of` returns of each; the most frequent first."""
     found: dict[Key, Counter[str]] = {}
     for row in rows:
-        found.setdefault(of(row), Counter())[row.kind] += 1
-    return dict(sorted(found.items(), key=lambda each: (-each[1].total(), str(each[0]))))
+        found.setdefault(key_of(row), Counter())[row.kind] += 1
+    return dict(sorted(found.items(), key=lambda pair: (-pair[1].total(), str(pair[0]))))
 
 
 def by_rule(rows: Iterable[CountedGate]) -> dict[str, tuple[int, Counter[str]]]:
@@ -79,4 +79,4 @@ def by_rule(rows: Iterable[CountedGate]) -> dict[str, tuple[int, Counter[str]]]:
             if row.sampled:
                 sample[row.kind] += 1
             found[rule] = (alone + row.by_rule, sample)
-    return dict(sorted(found.items(), key=lambda each: (-each[1][0], each[0])))
+    return dict(sorted(found.items(), key=lambda pair: (-pair[1][0], pair[0])))

@@ -35,7 +35,7 @@ class InsightFilters:
     person: int = 0  # who decided
 
     @classmethod
-    def of(cls, sent: Mapping[str, Any]) -> Self:
+    def from_query(cls, sent: Mapping[str, Any]) -> Self:
         """Read the filters of an address."""
         values = {name: str(sent.get(name, "")).strip()[:MOST] for name in asdict(cls())}
         days = _number(values["days"])

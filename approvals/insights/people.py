@@ -13,7 +13,7 @@ from django.db import connection
 from checkpoints.access.permissions import COMPARE_PEOPLE, teams_where
 
 from .closed_gates import CountedGate
-from .durations import quantile
+from .durations import compute_quantile
 
 _DECISIONS = """
 SELECT d.user_id, d.gate_id, d.verdict, extract(epoch FROM d.created_at - g.opened_at)::float8
@@ -51,4 +51,4 @@ def decided(rows: Iterable[CountedGate], *, reader: int, teams: Collection[int])
 def _figures(user: int, decisions: Collection[tuple[int, str, float]]) -> PersonFigures:
     gates = frozenset(gate for gate, _, _ in decisions)
     seconds = sorted(took for _, _, took in decisions)
-    return PersonFigures(user, gates, Counter(verdict for _, verdict, _ in decisions), quantile(seconds, 0.5))
+    return PersonFigures(user, gates, Counter(verdict for _, verdict, _ in decisions), compute_quantile(seconds, 0.5))

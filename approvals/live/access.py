@@ -21,7 +21,7 @@ from django.utils.crypto import constant_time_compare
 
 from approvals.accounts import required
 from approvals.models import Gate, gate
-from approvals.sessions import SessionStore, is_key, stored
+from approvals.sessions import SessionStore, digest_of_key, is_key
 from checkpoints.access.permissions import DECIDE_GATE, NAMED, VIEW_RUN, Ways, shown_in, teams_of
 from checkpoints.models import Run, run
 
@@ -107,7 +107,7 @@ def _heard(user: User, teams: Mapping[tuple[int, str], frozenset[int]], lent: It
 
 def _signed_in(keys: Collection[str]) -> dict[str, User]:
     """Find the person signed in by each of these sessions, as django.contrib.auth.get_user does, for many at once."""
-    by_stored, store = {stored(key): key for key in keys}, SessionStore()
+    by_stored, store = {digest_of_key(key): key for key in keys}, SessionStore()
     found = Session.objects.filter(session_key__in=by_stored, expire_date__gt=timezone.now())
     said = {by_stored[session.session_key]: store.decode(session.session_data) for session in found}
     ids = {str(each.get(SESSION_KEY)) for each in said.values()}

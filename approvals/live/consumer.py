@@ -28,8 +28,8 @@ from django.db import InterfaceError, OperationalError
 from django.urls import path
 from structlog import get_logger
 
-from checkpoints.events.commit_order import Cursor, newest
-from checkpoints.events.tailer import Tailer, end
+from checkpoints.events.commit_order import Cursor, newest_cursor
+from checkpoints.events.tailer import Tailer, end_task
 from checkpoints.models import Event
 
 from . import ephemeral, presence
@@ -272,7 +272,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 
     async def reset(self) -> None:
         """Tell the page to reload everything."""
-        self.cursor = self.known = await database_sync_to_async(newest)()
+        self.cursor = self.known = await database_sync_to_async(newest_cursor)()
         await self.send_json({"kind": "reset", "cursor": str(self.cursor)})
 
 
@@ -320,7 +320,7 @@ async def reading_along() -> AsyncIterator[None]:
         yield
     finally:
         reading.remove(tailer)
-        await asyncio.gather(*map(end, tasks))
+        await asyncio.gather(*map(end_task, tasks))
 
 
 consumer: Any = LiveConsumer.as_asgi()  # path() is typed for views only

@@ -41,7 +41,7 @@ class Fact(TypedDict):
 def fact_of(event: Event, titles: Mapping[str, str]) -> Fact:
     """Return an event as a fact. `titles`: subject -> title, which events do not hold, since titles name people."""
     return {
-        "cursor": str(Cursor.of(event)),
+        "cursor": str(Cursor.from_event(event)),
         "kind": event.kind,
         "subject": event.subject,
         "run": f"run:{event.run_id}" if event.run_id else "",
@@ -102,5 +102,5 @@ def numbers_in(event: Event, name: str) -> list[int]:
 
 
 def data_of(event: Event) -> dict[str, object]:
-    found = canonical_json.decode(bytes(event.data))
+    found = canonical_json.decode_canonical(bytes(event.data))
     return found if isinstance(found, dict) else {}

@@ -22,10 +22,10 @@ from approvals.middleware import PROBED, Respond
 from approvals.models import Policy, Unrun
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import PersonKind, kind_of
-from checkpoints.events.commit_order import Cursor, settled
-from checkpoints.postgresql.batch_query import BatchStatement, columns
+from checkpoints.events.commit_order import Cursor, settled_events
+from checkpoints.postgresql.batch_query import BatchStatement, select_columns
 from checkpoints.postgresql.capped_count import MOST, Capped
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def read(user: User) -> PageFrame:
             lent=tuple((pk, team, apart) for pk, team, apart in found["lent"]),
             added=tuple(team for team, lent in found["added"] if not lent),
             lent_added=tuple(team for team, lent in found["added"] if lent),
-            only=token_scope.of(user).team,
+            only=token_scope.bounds_of(user).team,
         ),
         queue=found["queue"],
         sees_audit=bool(found["audit"]) or readers.of_all(user),
@@ -100,11 +100,11 @@ def read(user: User) -> PageFrame:
     )
 
 
-@prepared
+@prepared_statement
 def _frame(user: Any, *, kind: PersonKind) -> BatchStatement:
-    reader, newest = kind.person(user), settled().reverse()
+    reader, newest = kind.person(user), settled_events().reverse()
     teams, policies = queues.seen_by(reader), Policy.objects.decided_by(reader).order_by("pk")
-    return columns(
+    return select_columns(
         xid=newest.values("xid")[:1],
         id=newest.values("id")[:1],
         teams=teams.values("pk"),

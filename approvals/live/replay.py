@@ -11,7 +11,7 @@ from checkpoints.events import commit_order
 from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event
 from checkpoints.postgresql import xid_offset
-from checkpoints.postgresql.batch_query import typed
+from checkpoints.postgresql.batch_query import type_numbers
 from checkpoints.postgresql.sql import run_sql
 
 from .access import Access, WatchedPage, accesses
@@ -59,11 +59,11 @@ def missed(asked: Collection[Missed]) -> list[list[Fact] | None]:
     while parts:
         part = parts.pop()
         events = _events_since(pages[part[0]][1], [pages[n][0] for n in part])
-        restored = max((Cursor.of(event) for event in events if event.kind == RESTORED), default=Cursor())
+        restored = max((Cursor.from_event(event) for event in events if event.kind == RESTORED), default=Cursor())
         rest = [n for n in part if restored <= pages[n][1] and pages[n][1].xid < count]
         if len(events) <= REPLAYED:
             titles = titles_of(events)
-            facts = [(Cursor.of(event), event, audience(event), fact_of(event, titles)) for event in events]
+            facts = [(Cursor.from_event(event), event, audience(event), fact_of(event, titles)) for event in events]
             for n in rest:
                 access, since = pages[n]
                 answers[n] = [fact for at, event, groups, fact in facts if at > since and hears(access, event, groups)]
@@ -78,12 +78,14 @@ def _events_since(since: Cursor, accesses: Iterable[Access]) -> list[Event]:
     """Read what these people may hear of after the cursor, and one event more than is replayed at most."""
     teams = frozenset[int]().union(*(access.teams for access in accesses))
     wanted = Q(team_id__in=teams) | Q(kind__startswith="gate.") | Q(kind=RESTORED)
-    return list(commit_order.beyond(commit_order.settled(), since).filter(wanted)[: REPLAYED + 1])
+    return list(commit_order.events_after(commit_order.settled_events(), since).filter(wanted)[: REPLAYED + 1])
 
 
 def _too_much(access: Access, since: Cursor, events: Iterable[Event]) -> bool:
     looked_at = (
-        each.team_id in access.teams or each.kind.startswith("gate.") for each in events if Cursor.of(each) > since
+        each.team_id in access.teams or each.kind.startswith("gate.")
+        for each in events
+        if Cursor.from_event(each) > since
     )
     return sum(looked_at) > REPLAYED
 
@@ -91,5 +93,5 @@ def _too_much(access: Access, since: Cursor, events: Iterable[Event]) -> bool:
 def titles_of(events: Iterable[Event]) -> dict[str, str]:
     """Return subject -> title for the gates of these events. One query, none where there is no gate."""
     gates = {int(event.subject[5:]) for event in events if event.subject.startswith("gate:")}
-    found = run_sql(_TITLES, [typed(list(gates))]) if gates else ()
+    found = run_sql(_TITLES, [type_numbers(list(gates))]) if gates else ()
     return {f"gate:{pk}": title for pk, title in found}

@@ -87,21 +87,21 @@ class Decision(models.Model):
     @property
     def added(self) -> list[str]:
         """Return the ids of the preconditions that this decision adds."""
-        ids: list[str] = canonical_json.decode(bytes(self.preconditions))
+        ids: list[str] = canonical_json.decode_canonical(bytes(self.preconditions))
         return ids
 
     @property
     def confirmed(self) -> set[int]:
         """Return the ids of the effects that this decision allows to be repeated."""
-        return set(canonical_json.decode(bytes(self.repeats)))
+        return set(canonical_json.decode_canonical(bytes(self.repeats)))
 
     @property
     def by_action(self) -> dict[str, str]:
         """Return action id -> approve, edit, reject or respond."""
-        said: dict[str, str] = canonical_json.decode(bytes(self.verdicts))
+        said: dict[str, str] = canonical_json.decode_canonical(bytes(self.verdicts))
         return said
 
     @property
     def answered(self) -> Any:
         """Return a recovery gate's answer, {"choice", "value"}, or None."""
-        return canonical_json.decode(bytes(self.answer))
+        return canonical_json.decode_canonical(bytes(self.answer))

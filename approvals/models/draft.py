@@ -51,7 +51,7 @@ class DraftQuerySet(models.QuerySet["Draft"]):
             known = stands is None or stands.kept_at.isoformat() == seen or stands.fields.get("key") == key
             if seen is not None and not known:
                 raise NotKept("A newer draft exists in another tab. Reload to see it.")
-            body = canonical_json.canonical({**fields, "key": key})
+            body = canonical_json.encode_canonical({**fields, "key": key})
             if stands is not None and (bytes(stands.body), stands.proposal) == (body, proposal):
                 return (
                     stands.kept_at
@@ -91,7 +91,7 @@ class Draft(models.Model):
     @property
     def fields(self) -> dict[str, str]:
         """Return what was entered, by field name."""
-        found: dict[str, str] = canonical_json.decode(bytes(self.body))
+        found: dict[str, str] = canonical_json.decode_canonical(bytes(self.body))
         return found
 
     @property

@@ -340,4 +340,4 @@ class Gate(models.Model):
 
     def say(self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None) -> None:
         """Append an event of this gate, in the caller's transaction."""
-        event_log.append([self.entry(kind, by=by, data=data, text=text)])
+        event_log.append_events([self.entry(kind, by=by, data=data, text=text)])

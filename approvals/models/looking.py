@@ -12,7 +12,7 @@ from django.db import models
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
-from checkpoints.postgresql.prepared_rows import OneOf, prepared
+from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
 from checkpoints.postgresql.sql import run_sql
 
 from .assignments.claim import lasts
@@ -67,7 +67,7 @@ class LookingQuerySet(models.QuerySet["Looking"]):
         return self.filter(until__lte=Now())
 
 
-@prepared
+@prepared_statement
 def _at_gates(gates: Any, but: Any) -> QuerySet[Looking]:
     found = Looking.objects.filter(OneOf(F("gate_id"), gates), until__gt=Now()).exclude(user=but)
     return found.select_related("user").order_by("user__first_name", "user_id")

@@ -98,12 +98,12 @@ class Outcome(models.Model):
     @property
     def answered(self) -> Any:
         """Return a recovery gate's answer, {"choice", "value"}, or None."""
-        return canonical_json.decode(bytes(self.answer))
+        return canonical_json.decode_canonical(bytes(self.answer))
 
     @property
     def state_patch(self) -> list[dict[str, Any]]:
         """Return the edit, as a JSON Patch on the gate's state; [] where nothing was edited."""
-        patch: list[dict[str, Any]] = canonical_json.decode(bytes(self.patch))
+        patch: list[dict[str, Any]] = canonical_json.decode_canonical(bytes(self.patch))
         return patch
 
     @property
@@ -125,7 +125,7 @@ class Outcome(models.Model):
     @property
     def counted(self) -> list[str]:
         """Return the ids of the preconditions that count: the required ones and those that were added."""
-        ids: list[str] = canonical_json.decode(bytes(self.preconditions))
+        ids: list[str] = canonical_json.decode_canonical(bytes(self.preconditions))
         return ids
 
     def approved(self) -> Approved:
@@ -136,8 +136,8 @@ class Outcome(models.Model):
         return Approved.of(
             self.proposal.content,
             gate=self.gate_id,
-            bound=canonical_json.decode(bytes(self.bound)),
-            arguments=canonical_json.decode(bytes(self.arguments)),
+            bound=canonical_json.decode_canonical(bytes(self.bound)),
+            arguments=canonical_json.decode_canonical(bytes(self.arguments)),
             preconditions=self.counted,
         )
 

@@ -18,7 +18,7 @@ from checkpoints.access import permissions, token_scope
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.events import event_log
 from checkpoints.events.event_proof import ROWS
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.postgresql.sql import run_sql
 
 from .assignments.delegation import LentPolicy
@@ -113,15 +113,15 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
 
     def decided_by(self, user: Any) -> PolicyQuerySet:
         """Select those under which this person may decide in their own name; by a token, those in its scope."""
-        mine = ReviewingTeam.objects.filter(team__in=permissions.held(user, permissions.DECIDE_GATE))
-        named = Policy.people.through.objects.filter(user__in=permissions.held(user, permissions.NAMED))
+        mine = ReviewingTeam.objects.filter(team__in=permissions.teams_granting(user, permissions.DECIDE_GATE))
+        named = Policy.people.through.objects.filter(user__in=permissions.teams_granting(user, permissions.NAMED))
         asked = self.filter(Q(pk__in=mine.values("policy")) | Q(pk__in=named.values("policy")))
-        return token_scope.of(user).narrow(asked, team="team_id")
+        return token_scope.bounds_of(user).narrow(asked, team="team_id")
 
     def lent_to(self, user: Any) -> PolicyQuerySet:
         """Select those under which this person may decide for somebody who is away; by a token, those in its scope."""
         lent = LentPolicy.objects.filter(delegate=user.pk)
-        return token_scope.of(user).narrow(self.filter(pk__in=lent.values("policy")), team="team_id")
+        return token_scope.bounds_of(user).narrow(self.filter(pk__in=lent.values("policy")), team="team_id")
 
     def current(self) -> PolicyQuerySet:
         """Select the newest version of each."""
@@ -329,7 +329,7 @@ class _WithTeams(models.Manager["ReviewingTeam"]):
         return super().get_queryset().select_related("team")
 
 
-@prepared
+@prepared_statement
 def _newest(team: Any, name: Any) -> models.QuerySet[Policy]:
     reviewing = ReviewingTeam.objects.filter(policy=models.OuterRef("pk")).order_by("team__name")
     found: models.QuerySet[Any] = Policy.objects.filter(team=team, name=name).order_by("-version")[:1]

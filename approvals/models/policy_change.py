@@ -10,7 +10,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 
 from .policy import SETTINGS, Policy
 
@@ -57,13 +57,13 @@ class PolicyChange(models.Model):
     @property
     def reasons(self) -> list[str]:
         """List in words how it is milder."""
-        said: list[str] = decode(self.milder.encode())
+        said: list[str] = decode_canonical(self.milder.encode())
         return said
 
     @property
     def values(self) -> dict[str, Any]:
         """Return setting -> value, as a policy's row has them; the base's where the release of then knew none."""
-        said: dict[str, Any] = decode(self.settings.encode())
+        said: dict[str, Any] = decode_canonical(self.settings.encode())
         before = {name: getattr(self.base, name) for name in SETTINGS}
         return before | {name: _value(name, value) for name, value in said.items()}
 

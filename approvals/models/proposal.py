@@ -36,7 +36,7 @@ class Proposal(models.Model):
     @property
     def content(self) -> dict[str, Any]:
         """Return the body, as a JSON object."""
-        body: dict[str, Any] = canonical_json.decode(bytes(self.body))
+        body: dict[str, Any] = canonical_json.decode_canonical(bytes(self.body))
         return body
 
     @property
@@ -47,7 +47,7 @@ class Proposal(models.Model):
     @property
     def state_patch(self) -> list[dict[str, Any]]:
         """Return the JSON Patch from the gate's saved state to the state that this version asks for."""
-        patch: list[dict[str, Any]] = canonical_json.decode(bytes(self.patch))
+        patch: list[dict[str, Any]] = canonical_json.decode_canonical(bytes(self.patch))
         return patch
 
     @property

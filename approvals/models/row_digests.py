@@ -27,7 +27,7 @@ NEWER: dict[str, Any] = {
 def digest_row(row: Model, names: Sequence[str], **more: Any) -> str:
     """Return the digest of these columns of a row, without newer ones that are null or as they were before them."""
     columns = [name for name in names if name not in NEWER or getattr(row, name) not in (None, NEWER[name])]
-    return covered_rows.digest(row, columns, **more)
+    return covered_rows.digest_of_row(row, columns, **more)
 
 
 def are_proven(rows: Mapping[str, str], *, former: bool = True) -> bool:
@@ -35,7 +35,7 @@ def are_proven(rows: Mapping[str, str], *, former: bool = True) -> bool:
 
     `former`: as for `is_proven`.
     """
-    return not event_proof.key() or all(_is_proven(*row, event_proof.key(), former) for row in rows.items())
+    return not event_proof.seal_key() or all(_is_proven(*row, event_proof.seal_key(), former) for row in rows.items())
 
 
 class _Unproven(Exception):
@@ -52,7 +52,9 @@ def _is_proven(name: str, digest: str, key: bytes, former: bool) -> bool:
 @lru_cache(10_000)
 def _proven(name: str, digest: str, key: bytes, former: bool) -> bool:
     """Return True for good, since an event stays: a policy is looked at whenever a gate opens or is decided."""
-    events = [event for event in covered_rows.told([name]) if event_proof.is_proven(*event[1:], former=former)]
+    events = [
+        event for event in covered_rows.covering_events([name]) if event_proof.is_proven(*event[1:], former=former)
+    ]
     if covered_rows.claims(events).get(name, ("", 0))[0] != digest:
         raise _Unproven
     return True

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from approvals.cards.card import IDENTIFIER
 from approvals.schema.walk import Schema
-from checkpoints.postgresql.prepared_rows import OneOf, prepared
+from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
 from checkpoints.values import digests
 
 from .gate import Gate
@@ -90,7 +90,7 @@ class Tool(models.Model):
         return {name: getattr(self, name) for name in names} | {"schema": digests.of_value(self.schema).hex()}
 
 
-@prepared
+@prepared_statement
 def _newest(team: Any, names: Any) -> models.QuerySet[Tool]:
     found = Tool.objects.filter(OneOf(models.F("name"), names), team=team, counts=True)
     return found.order_by("name", "-version").distinct("name")

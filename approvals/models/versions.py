@@ -13,7 +13,7 @@ from checkpoints.actors import SYSTEM, Actor
 from checkpoints.audit import covered_rows
 from checkpoints.events import event_log, event_proof
 from checkpoints.events.event_proof import REQUIRED, ROWS
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
 from .policy import Policy
 from .row_digests import are_proven
@@ -62,9 +62,9 @@ def adopt(*, finish: bool) -> None:
     orders to erase a text, without. Whoever writes one past Holdpoint later finds the door shut,
     also when the key is changed: that proofs are required stays so, whatever key signed it.
     """
-    if not event_proof.key():
+    if not event_proof.seal_key():
         return
-    required = bool(covered_rows.told([REQUIRED]))
+    required = bool(covered_rows.covering_events([REQUIRED]))
     with transaction.atomic():
         for policy in Policy.objects.select_related("team").order_by("pk"):
             if not are_proven(policy.rows, former=False) and (policy.proven or not required):
@@ -82,7 +82,7 @@ def _spread(row: Policy, groups: Iterable[Group], people: Iterable[User]) -> tup
         mine = sorted(teams) if teams or named else [row.team_id]
         own = {"quorum": row.quorum, "groups": mine, "people": sorted(named)}
         stages = [{"roles": [own]}]
-        row.stages = canonical(stages).decode()
+        row.stages = encode_canonical(stages).decode()
     if not stages:
         return teams, named
     roles = [role for stage in [*stages, *by_rules] for role in stage["roles"]]
@@ -91,4 +91,4 @@ def _spread(row: Policy, groups: Iterable[Group], people: Iterable[User]) -> tup
 
 
 def _decoded(text: str) -> list[Any]:
-    return decode(text.encode()) if text else []
+    return decode_canonical(text.encode()) if text else []

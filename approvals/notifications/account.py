@@ -39,7 +39,7 @@ def person_of(event: Event) -> int | None:
     """
     if event.kind not in CHANGES:
         return None
-    said, number = canonical_json.decode(bytes(event.data)), event.subject.removeprefix("user:")
+    said, number = canonical_json.decode_canonical(bytes(event.data)), event.subject.removeprefix("user:")
     if event.kind == CHANGED:
         told = "password" in said.get("fields", ())
     elif event.kind == PASSWORD:
@@ -56,7 +56,7 @@ def _by_link(event: Event, said: dict[str, object]) -> bool:
 
 def of_change(user: User, event: Event) -> NoticeMessage:
     """Build the message that how somebody signs in was changed."""
-    said = canonical_json.decode(bytes(event.data))
+    said = canonical_json.decode_canonical(bytes(event.data))
     changed = str(CHANGES[event.kind])
     if event.kind == PASSWORD and _by_link(event, said):
         changed = "The password was reset by a link that was sent to this address."

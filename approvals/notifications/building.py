@@ -10,7 +10,7 @@ from django.conf import settings
 from django.urls import reverse
 
 from approvals.cards.action import Action
-from approvals.english import plural
+from approvals.english import noun_for
 from approvals.models import Delegation, Gate, Outcome, Policy, Proposal
 from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.text.exact_call import IN_MESSAGES
@@ -195,7 +195,7 @@ def _facts(gate: Gate, standing: Proposal, source: Provenance) -> Iterator[Messa
     if titles:
         rest = len(card.actions) - len(titles)
         more = [f"{rest} more"] if rest else []
-        yield MessageFact(plural(len(card.actions), "Action"), "; ".join([*titles, *more]))
+        yield MessageFact(noun_for(len(card.actions), "Action"), "; ".join([*titles, *more]))
     if source.outside and stated:
         yield MessageFact(source.marks["facts"], "; ".join(f"{fact.label}: “{fact.value}”" for fact in stated))
     yield MessageFact("Agent", plain(gate.run.plan.agent, limit=100))

@@ -19,7 +19,7 @@ from approvals.models import AddedTeam, Decision, Gate, Notice, NoticeCursor, No
 from approvals.models.notifications.notice import known_to
 from approvals.policy import authority
 from checkpoints import crash_points
-from checkpoints.events.commit_order import Cursor, beyond, settled
+from checkpoints.events.commit_order import Cursor, events_after, settled_events
 from checkpoints.events.event import NOT_SEALED
 from checkpoints.models import Run
 from checkpoints.postgresql.insert_rows import insert_rows
@@ -48,14 +48,14 @@ MATTERING = 25  # of them that somebody may hear of: a transaction that writes l
 def fan_out() -> int:
     """Write the notices of the next events; return how many events were read, 0 where somebody else was faster."""
     cursor = NoticeCursor.current()
-    told = _bounded([told_of(each) for each in beyond(settled().exclude(kind=NOT_SEALED), cursor)[:READ]])
+    told = _bounded([told_of(each) for each in events_after(settled_events().exclude(kind=NOT_SEALED), cursor)[:READ]])
     if not told:
         return 0
     batch = NoticeBatch.of(told)
     made, over = batch.notices(), batch.ended
     crash_points.point("notices_worked_out")
     with transaction.atomic():
-        if not NoticeCursor.move(cursor, Cursor.of(told[-1].event)):
+        if not NoticeCursor.move(cursor, Cursor.from_event(told[-1].event)):
             return 0
         for how, gates in over.items():
             Notice.objects.filter(gate__in=gates, kind__in=(NoticeKind.ASKED, NoticeKind.REMINDER)).drop(how)

@@ -58,7 +58,7 @@ class ToldEvent:
 
     @cached_property
     def _said(self) -> dict[str, Any]:
-        said: dict[str, Any] = canonical_json.decode(bytes(self.event.data))
+        said: dict[str, Any] = canonical_json.decode_canonical(bytes(self.event.data))
         return said
 
     @property

@@ -30,12 +30,12 @@ class AddressRefused(Exception):
         self.code = code
 
 
-def checked(host: str, port: int, *, inside: Networks = ()) -> str:
-    """Return the address of `host` to connect to: the first of `every`."""
-    return every(host, port, inside=inside)[0]
+def resolve_address(host: str, port: int, *, inside: Networks = ()) -> str:
+    """Return the address of `host` to connect to: the first of `resolve_addresses`."""
+    return resolve_addresses(host, port, inside=inside)[0]
 
 
-def every(host: str, port: int, *, inside: Networks = ()) -> list[str]:
+def resolve_addresses(host: str, port: int, *, inside: Networks = ()) -> list[str]:
     """List the addresses of `host`. `inside`: private networks that are allowed all the same.
 
     Raises AddressRefused where there is none, or where any of them is not allowed.
@@ -46,7 +46,7 @@ def every(host: str, port: int, *, inside: Networks = ()) -> list[str]:
         raise AddressRefused("dns_failed", f"{host} has no address that can be looked up") from error
     addresses = list(dict.fromkeys(str(item[4][0]).partition("%")[0] for item in found))
     for address in addresses:
-        if not permitted(ip_address(address), inside):
+        if not is_permitted(ip_address(address), inside):
             raise AddressRefused("private_address", f"{host} is {address}, which is not a public address")
     return addresses
 
@@ -69,17 +69,17 @@ def read_as(host: str) -> Address | None:
         return None
 
 
-def permitted(address: Address, inside: Networks = ()) -> bool:
+def is_permitted(address: Address, inside: Networks = ()) -> bool:
     """Tell whether the address is public, or in one of the networks `inside`."""
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        return permitted(address.ipv4_mapped, inside)
-    if within(address, inside):
+        return is_permitted(address.ipv4_mapped, inside)
+    if is_within(address, inside):
         return True
     return address.is_global and not address.is_multicast and not any(address in net for net in _NEVER)
 
 
-def within(address: Address, networks: Networks) -> bool:
+def is_within(address: Address, networks: Networks) -> bool:
     """Tell whether the address is in one of these networks."""
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        return within(address.ipv4_mapped, networks)
+        return is_within(address.ipv4_mapped, networks)
     return any(address in net for net in map(ip_network, networks))

@@ -17,7 +17,7 @@ from typing import Any
 import httpcore
 from django.conf import settings
 
-from .addresses import AddressRefused, Networks, every, within
+from .addresses import AddressRefused, Networks, is_within, resolve_addresses
 
 CONNECT = 5.0  # seconds for a lookup, and for a connection to one address
 
@@ -50,14 +50,14 @@ class OutboundConnection(httpcore.NetworkBackend):
         failed: Exception | None = None
         for address in self._addresses(host, port):
             try:
-                stream = self.plain.connect_tcp(address, port, timeout=min(self.left(), CONNECT))
+                stream = self.plain.connect_tcp(address, port, timeout=min(self.remaining(), CONNECT))
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failed = error
             else:
                 return DeadlineStream(stream, self)
         raise failed or NotSent("dns_failed")
 
-    def left(self) -> float:
+    def remaining(self) -> float:
         """Return the seconds until the deadline. Raises ReadTimeout after it."""
         left = self.deadline - time.monotonic()
         if left <= 0:
@@ -66,8 +66,8 @@ class OutboundConnection(httpcore.NetworkBackend):
 
     def _addresses(self, host: str, port: int) -> list[str]:
         inside = settings.HOLDPOINT_WEBHOOKS_PRIVATE
-        found = looked_up(host, port, inside, seconds=min(self.left(), CONNECT))
-        if not self.secure and not all(within(ip_address(item), inside) for item in found):
+        found = looked_up(host, port, inside, seconds=min(self.remaining(), CONNECT))
+        if not self.secure and not all(is_within(ip_address(item), inside) for item in found):
             raise NotSent("not_https")
         return found
 
@@ -76,7 +76,7 @@ def looked_up(host: str, port: int, inside: Networks, *, seconds: float) -> list
     """Look up the host's addresses, within `seconds`: the resolver has no timeout of its own. Raises NotSent."""
     aside = ThreadPoolExecutor(1)
     try:
-        return aside.submit(every, host, port, inside=inside).result(seconds)
+        return aside.submit(resolve_addresses, host, port, inside=inside).result(seconds)
     except AddressRefused as refused:
         raise NotSent(refused.code) from refused
     except TimeoutError as error:
@@ -94,11 +94,11 @@ class DeadlineStream(httpcore.NetworkStream):
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Read up to `max_bytes` bytes."""
-        return self.stream.read(max_bytes, timeout=self.line.left())
+        return self.stream.read(max_bytes, timeout=self.line.remaining())
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Write all of the bytes."""
-        self.stream.write(buffer, timeout=self.line.left())
+        self.stream.write(buffer, timeout=self.line.remaining())
 
     def close(self) -> None:
         """Close the stream."""
@@ -110,7 +110,7 @@ class DeadlineStream(httpcore.NetworkStream):
         """Encrypt the stream, if the receiver has a valid certificate for the name. Raises NotSent."""
         try:
             return DeadlineStream(
-                self.stream.start_tls(ssl_context, server_hostname, timeout=self.line.left()), self.line
+                self.stream.start_tls(ssl_context, server_hostname, timeout=self.line.remaining()), self.line
             )
         except httpcore.ConnectError as error:
             raise NotSent("tls_failed") from error

@@ -28,10 +28,10 @@ def unseal(sealed: str) -> str | None:
 
 
 def _box() -> MultiFernet:
-    return _of((settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
+    return _cipher_of((settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
 
 
 @lru_cache(4)
-def _of(keys: tuple[str, ...]) -> MultiFernet:
+def _cipher_of(keys: tuple[str, ...]) -> MultiFernet:
     derived = (salted_hmac("holdpoint.sealed", b"", secret=key, algorithm="sha256").digest() for key in keys)
     return MultiFernet([Fernet(urlsafe_b64encode(item)) for item in derived])

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from .addresses import permitted, read_as
+from .addresses import is_permitted, read_as
 
 LONGEST = 2000  # characters
 _WRITTEN = re.compile(r"[!-\[\]-~]+")  # visible ASCII without the backslash
@@ -49,7 +49,7 @@ def _host_fault(host: str) -> str:
     if address is None:
         fits = _HOST.fullmatch(host)
         return "" if fits else "The host is not valid. Write an address like https://hooks.example.com/."
-    if permitted(address, settings.HOLDPOINT_WEBHOOKS_PRIVATE):
+    if is_permitted(address, settings.HOLDPOINT_WEBHOOKS_PRIVATE):
         return ""
     return "This is a private address. Webhooks go to the public internet, and to HOLDPOINT_WEBHOOKS_PRIVATE."
 

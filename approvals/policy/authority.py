@@ -18,7 +18,7 @@ from approvals.models import AddedTeam, Decision, Delegation, Gate, LentPolicy
 from checkpoints.access.missing_permission import ASK, IN_TEAMS
 from checkpoints.access.permissions import DECIDE_GATE, members_where, right_in
 from checkpoints.actors import of_user
-from checkpoints.postgresql.batch_query import typed
+from checkpoints.postgresql.batch_query import type_numbers
 from checkpoints.postgresql.sql import run_sql
 
 from .separation import apart_from, why_apart
@@ -77,12 +77,12 @@ def standings(people: Collection[int], gate: Gate) -> dict[int, GateStanding]:
     """
     found, standing_in = {}, []
     here = [gate.policy.reviewer_ids, gate.pk]
-    for one, teams, named in run_sql(_STANDING, list(map(typed, [list(people), *here]))):
+    for one, teams, named in run_sql(_STANDING, list(map(type_numbers, [list(people), *here]))):
         found[one] = GateStanding(frozenset(teams))
         if named:
             standing_in.append(one)
     if standing_in:
-        for one, person, team in run_sql(_LENT, list(map(typed, [standing_in, *here, gate.policy_id]))):
+        for one, person, team in run_sql(_LENT, list(map(type_numbers, [standing_in, *here, gate.policy_id]))):
             lenders = found[one].lenders
             away = {**lenders, person: lenders.get(person, frozenset()) | {team}}
             found[one] = GateStanding(found[one].teams, away)

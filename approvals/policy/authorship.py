@@ -29,7 +29,7 @@ from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from checkpoints.values.checkpoint_kinds import Kind
 
 STARTED, EDITED, FORKED, SIGNALLED = "started", "edited", "forked", "signalled"
@@ -106,7 +106,7 @@ def contributions(run: Run, checkpoint: UUID, step: str, *, before: datetime | N
     numbers = {each.id: each.seq for each in path}
     found: dict[Contribution, None] = {}
     for what, actor, source, line, _, data, patch, body, gate, asked_at, kind in read:
-        facts: Any = decode(bytes(data)) if data else None
+        facts: Any = decode_canonical(bytes(data)) if data else None
         person = _person(actor) or (_person(facts.get("owner", "")) if what == SIGNALLED else 0)
         if not person or (what == STARTED and person == run.started_by_id):
             continue

@@ -19,14 +19,14 @@ ALLOWED = {Policy.BulkRisk.NONE: 0, Policy.BulkRisk.LOW: 1, Policy.BulkRisk.MEDI
 class NoSuchGate(DecisionRefused):
     """A gate that the person may not see, or that does not exist."""
 
-    said = "You see no gate of this number."
+    message = "You see no gate of this number."
     code = "not_found"
 
 
 class NotTogether(DecisionRefused):
     """A gate that may only be decided by itself."""
 
-    said = "This gate can only be decided by itself; open it."
+    message = "This gate can only be decided by itself; open it."
     code = "not_in_bulk"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence, Set
 from django.contrib.auth.models import Group, User
 from django.utils.text import capfirst
 
-from approvals.english import counted
+from approvals.english import count_of
 from approvals.models import Gate, Policy
 from checkpoints.access.permissions import DECIDE_GATE, members_where
 from checkpoints.actors import of_user
@@ -132,4 +132,4 @@ def _lacking(count: Tally, names: Names) -> str:
 def _count(number: int) -> str:
     if number == 0:
         return "nobody"
-    return counted(number, "person", "people")
+    return count_of(number, "person", "people")

@@ -14,7 +14,7 @@ from typing import Any
 from django.contrib.auth.models import Group
 
 from approvals.models import Escalation, Gate, Policy
-from checkpoints.admin.durations import spelled
+from checkpoints.admin.durations import spell_duration
 
 from . import calendars
 
@@ -48,9 +48,9 @@ def lines(stored: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def _line(team: str, stored: Mapping[str, Any]) -> str:
     if stored["after"] is not None:
-        return f"{team} after {spelled(timedelta(seconds=stored['after']))}"
+        return f"{team} after {spell_duration(timedelta(seconds=stored['after']))}"
     more = stored["extend"]
-    return f"{team} at the deadline" + (f", {spelled(timedelta(seconds=more))} more" if more else "")
+    return f"{team} at the deadline" + (f", {spell_duration(timedelta(seconds=more))} more" if more else "")
 
 
 def planned(policy: Policy, gate: Gate, at: datetime) -> Iterator[Escalation]:

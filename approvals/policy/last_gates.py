@@ -83,8 +83,8 @@ def _unclear_tools(rule: Rule, tools: Sequence[Tool]) -> dict[str, str]:
     """Return why a rule would be unclear for registered tools, by their names: their schemas lack what it reads."""
     found, read = dict[str, str](), sorted(_arguments_read(rule.when))
     for tool in tools:
-        parts = walk.parts([tool.schema], tool.schema)
-        lacking = [name for name in read if not any(walk.within(part, name) for part in parts)]
+        parts = walk.list_parts([tool.schema], tool.schema)
+        lacking = [name for name in read if not any(walk.parts_within(part, name) for part in parts)]
         action = Action(id="a", tool=tool.name, arguments={}, schema=tool.schema, irreversible=tool.irreversible)
         card = Card(title=tool.title, risk=tool.risk, actions=[action])
         try:

@@ -26,7 +26,7 @@ from approvals.cards.likeness import attempt_digests
 from approvals.errors import AskedTooOften, AskedTooSoon
 from approvals.models import Decision, Outcome, Policy
 from checkpoints.models import Run
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.postgresql.sql import run_sql
 
 HOUR = timedelta(hours=1)
@@ -116,7 +116,7 @@ def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> Reje
     return RejectedBefore(len(found) + 1, next(iter(alike), found[0][0]).gate_id)
 
 
-@prepared
+@prepared_statement
 def _recently_rejected(team: Any, root: Any, step: Any, alike: Any) -> QuerySet[Any]:
     of_step = Q(gate__run__in=Run.objects.of_lineage(root).values("pk"), gate__step=step)
     later = Outcome.objects.filter(of_step, kind__in=AGREED, pk__gt=OuterRef("pk"))  # in a loop, of something else

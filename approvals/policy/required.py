@@ -9,7 +9,7 @@ from typing import Any
 from approvals.cards.card import Card
 from approvals.models import Gate, Policy, Proposal
 from checkpoints.models import Run
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 
 from .requirements import Requirements, Role, Rule, Stage, Unclear, combined, required, stages_of
 from .rules import expressions, facts
@@ -19,7 +19,7 @@ from .rules.facts import GateFacts
 def own(policy: Policy) -> Requirements:
     """Return what a policy asks where no rule says otherwise."""
     if policy.stages:
-        stages = stages_of(decode(policy.stages.encode()))
+        stages = stages_of(decode_canonical(policy.stages.encode()))
     else:
         role = Role(quorum=max(1, policy.quorum), teams=tuple(policy.reviewer_ids), people=tuple(policy.person_ids))
         stages = (Stage(roles=(role,)),)
@@ -35,7 +35,7 @@ def own(policy: Policy) -> Requirements:
 @lru_cache(maxsize=1024)
 def rules_of(text: str) -> tuple[Rule, ...]:
     """Read a policy's rules."""
-    return tuple(Rule(**each) for each in decode(text.encode())) if text else ()
+    return tuple(Rule(**each) for each in decode_canonical(text.encode())) if text else ()
 
 
 def of(proposal: Proposal, policy: Policy) -> Requirements:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
 RISKS = ("low", "medium", "high", "critical")
 # From the mildest to the strictest.
@@ -96,12 +96,12 @@ class Requirements:
         """Write them as canonical JSON, for the proposal's row."""
         plain = {name: getattr(self, name) for name in _PLAIN}
         written = {**plain, "stages": stages_json(self.stages), "rules": list(self.rules)}
-        return canonical(written | {"unclear": [list(each) for each in self.unclear]}).decode()
+        return encode_canonical(written | {"unclear": [list(each) for each in self.unclear]}).decode()
 
     @classmethod
     def from_text(cls, text: str) -> Requirements:
         """Read what `to_text` wrote."""
-        said = decode(text.encode())
+        said = decode_canonical(text.encode())
         return cls(
             stages=stages_of(said["stages"]),
             rules=tuple(said["rules"]),

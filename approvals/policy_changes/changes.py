@@ -14,9 +14,9 @@ from approvals.models.policy import DEFAULT, SETTINGS
 from approvals.policy import required
 from approvals.policy.rules.written import Directory
 from checkpoints import actors
-from checkpoints.access.permissions import everywhere
+from checkpoints.access.permissions import may_everywhere
 from checkpoints.events import event_log
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
 from .lowering import STRUCTURE, PolicyTerms, acts_in_time, differences, milder
 from .vouched import in_force, policies_in_force
@@ -88,7 +88,7 @@ def confirm(change: PolicyChange, *, by: User) -> Policy:
 def refuse(change: PolicyChange, *, by: User) -> None:
     """End a waiting change without writing it; its own author may too. Raises MayNotConfirm or ChangeEnded."""
     with transaction.atomic():
-        if not everywhere(by, MAY):
+        if not may_everywhere(by, MAY):
             raise MayNotConfirm
         if not change.end(PolicyChange.Status.REFUSED, by=by):
             raise ChangeEnded
@@ -205,12 +205,12 @@ def _propose(
     change, new = PolicyChange.objects.get_or_create(
         base=base,
         name=policy.name,
-        settings=canonical(said | seconds).decode(),
+        settings=encode_canonical(said | seconds).decode(),
         team_ids=sorted(each.pk for each in groups),
         person_ids=sorted(each.pk for each in people),
         proposed_by=by,
         status=PolicyChange.Status.WAITING,
-        defaults={"team_id": policy.team_id, "milder": canonical(reasons).decode()},
+        defaults={"team_id": policy.team_id, "milder": encode_canonical(reasons).decode()},
     )
     if new:  # else the same file was applied again, or the same form sent
         _record("policy.proposed", change, by)
@@ -220,7 +220,7 @@ def _propose(
 def _check(change: PolicyChange, by: User) -> None:
     if by.pk == change.proposed_by_id:
         raise SamePerson
-    if not everywhere(by, MAY):
+    if not may_everywhere(by, MAY):
         raise MayNotConfirm
     if (len(change.teams()), len(change.people())) != (len(change.team_ids), len(change.person_ids)):
         raise NamesGone
@@ -235,6 +235,7 @@ def _record(kind: str, change: PolicyChange, by: User) -> None:
         version=change.base.version,
         data={
             "name": change.name, "change": change.pk, "milder": change.reasons, "proposed_by": change.proposed_by_id,
-            "settings": decode(change.settings.encode()), "groups": change.team_ids, "people": change.person_ids,
+            "settings": decode_canonical(change.settings.encode()), "groups": change.team_ids,
+            "people": change.person_ids,
         },
     )  # fmt: skip

@@ -16,7 +16,7 @@ from approvals.models import Policy
 from approvals.policy.requirements import ENDS, RISKS, Requirements, Rule, Stage, chain_stages
 from approvals.policy.rules import stage_words
 from approvals.policy.rules.stage_words import Names
-from checkpoints.admin.durations import spelled
+from checkpoints.admin.durations import spell_duration
 
 Milder = Callable[[Any, Any], bool]  # the value before, and the one after
 Stages = tuple[Stage, ...]
@@ -236,4 +236,4 @@ def _said(value: Any) -> str:
         return f"{len(value)} levels" if value else "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return spelled(value) if isinstance(value, timedelta) else str(value)
+    return spell_duration(value) if isinstance(value, timedelta) else str(value)

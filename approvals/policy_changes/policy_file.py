@@ -28,7 +28,7 @@ from approvals.models.policy import SETTINGS
 from approvals.policy import escalation, required
 from approvals.policy.rules import written
 from approvals.policy.rules.written import Directory
-from checkpoints.admin.durations import spelled
+from checkpoints.admin.durations import spell_duration
 
 OFF = frozenset({"tokens_decide"})  # settings that a new policy has off, although older ones have them on
 WRITTEN_APART = frozenset({"stages", "rules", "escalation", "calendar_id"})  # not as their values are
@@ -106,7 +106,7 @@ def _value(name: str, said: Mapping[str, Any], where: str) -> Any:
         return "on" if value else None
     if value is None or (value == "none" and column.null):  # else a choice of that name
         return ""
-    return spelled(value) if isinstance(value, timedelta) else str(value)
+    return spell_duration(value) if isinstance(value, timedelta) else str(value)
 
 
 def _list(said: Mapping[str, Any], name: str, where: str) -> list[str]:
@@ -145,7 +145,7 @@ def _table(policy: Policy, directory: Directory) -> dict[str, Any]:
     for name in PLAIN:
         value = getattr(policy, name)
         if name not in (*made, "quorum") and value != _default(name):
-            made[name] = "none" if value is None else spelled(value) if isinstance(value, timedelta) else value
+            made[name] = "none" if value is None else spell_duration(value) if isinstance(value, timedelta) else value
     rules = required.rules_of(policy.rules)
     return made | (tomllib.loads(written.rules_text(rules, directory)) if rules else {})
 

@@ -32,4 +32,4 @@ def opens_gates(policy: Policy) -> bool:
 
 def _is_vouched(policy: Policy) -> bool:
     """Tell whether Holdpoint wrote this version, though it may have been altered since."""
-    return policy.proven or any(event.holds for event in covered_rows.told(list(policy.rows)))
+    return policy.proven or any(event.holds for event in covered_rows.covering_events(list(policy.rows)))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from approvals.english import counted, plural, quoted
+from approvals.english import count_of, noun_for, quote_titles
 
 from .facts import AgentCode, EnvironmentFacts, Library, RemoteProgram, SavedCheckpoint, Takeover, UnknownCode
 
@@ -52,8 +52,8 @@ class Preflight:
         if not self.checked:
             return "The agent's code was not checked here"
         if self.colour == AMBER:
-            return f"Ready, {counted(len(self.reasons), 'warning')}"
-        return f"Ready: {counted(len(self.findings), 'check')} passed"
+            return f"Ready, {count_of(len(self.reasons), 'warning')}"
+        return f"Ready: {count_of(len(self.findings), 'check')} passed"
 
     @property
     def in_order(self) -> list[Finding]:
@@ -73,7 +73,7 @@ class Preflight:
         return {"colour": self.colour, "title": self.title, "findings": findings}
 
 
-def judge(saved: SavedCheckpoint, code: AgentCode | UnknownCode) -> Preflight:
+def run_preflight(saved: SavedCheckpoint, code: AgentCode | UnknownCode) -> Preflight:
     """Run every check that these facts allow."""
     found = [checkpoint(saved)]
     if isinstance(code, UnknownCode):
@@ -115,7 +115,7 @@ def version(code: AgentCode) -> Finding:
         return Finding("version", RED, words)
     if code.takeover is not None:
         return _taken(code.takeover, code.version)
-    lacks = f", and has no {plural(len(code.lacks), 'step')} {listed(code.lacks)}" if code.lacks else ""
+    lacks = f", and has no {noun_for(len(code.lacks), 'step')} {listed(code.lacks)}" if code.lacks else ""
     words = (
         f"Version {code.version} is not deployed; version {code.newest} is{lacks}. Write an upcaster from "
         f"{code.version} to {code.newest}, or deploy version {code.version} again."
@@ -125,7 +125,7 @@ def version(code: AgentCode) -> Finding:
 
 def _program(code: AgentCode, program: RemoteProgram) -> Finding:
     """Check that the external program is there to act on a decision."""
-    name = f" ({quoted([program.name])})" if program.name else ""
+    name = f" ({quote_titles([program.name])})" if program.name else ""
     if program.deferred:
         words = f"{code.agent} is an external agent: its program{name} is paused and comes back for the outcome."
         return Finding("program", GREEN, words)
@@ -142,12 +142,12 @@ def _program(code: AgentCode, program: RemoteProgram) -> Finding:
 def _taken(by: Takeover, old: str) -> Finding:
     """Check that another version can take the run over from the version `old`, which is not deployed."""
     gone = f"Version {old} is not deployed"
-    upcasters = f"{plural(len(by.upcasters), 'upcaster')} {listed(by.upcasters)}"
+    upcasters = f"{noun_for(len(by.upcasters), 'upcaster')} {listed(by.upcasters)}"
     if by.lacks:
-        named = plural(len(by.upcasters), "names", "name")
+        named = noun_for(len(by.upcasters), "names", "name")
         words = (
-            f"{gone}; version {by.version} has no {plural(len(by.lacks), 'step')} {listed(by.lacks)}. Its {upcasters} "
-            f"{named} no other: name its successor there, or deploy version {old} again."
+            f"{gone}; version {by.version} has no {noun_for(len(by.lacks), 'step')} {listed(by.lacks)}. Its "
+            f"{upcasters} {named} no other: name its successor there, or deploy version {old} again."
         )
         return Finding("version", RED, words)
     if by.fault:
@@ -156,7 +156,7 @@ def _taken(by: Takeover, old: str) -> Finding:
             f"Correct it, or deploy version {old} again."
         )
         return Finding("version", RED, words)
-    runs = plural(len(by.upcasters), "runs", "run")
+    runs = noun_for(len(by.upcasters), "runs", "run")
     words = f"{gone}. Version {by.version} takes the run: its {upcasters} {runs} first."
     renamed = [f"{old} is now {new}." for old, new in by.renamed]
     again = "Approvals are not carried over: the agent asks again."
@@ -233,11 +233,11 @@ def artifacts(saved: SavedCheckpoint) -> Finding:
         return Finding("artifacts", AMBER, words)
     if saved.missing:
         words = (
-            f"{counted(len(saved.missing), 'artifact')} of the state cannot be found, or not whole: "
+            f"{count_of(len(saved.missing), 'artifact')} of the state cannot be found, or not whole: "
             f"{listed(saved.missing)}. Restore the file storage from a backup."
         )
         return Finding("artifacts", RED, words)
-    words = f"{counted(saved.artifacts, 'artifact')} that the state names can be found."
+    words = f"{count_of(saved.artifacts, 'artifact')} that the state names can be found."
     return Finding("artifacts", GREEN, words)
 
 

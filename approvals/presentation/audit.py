@@ -22,7 +22,7 @@ from checkpoints.audit.reading import row_of
 from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event, Run
 from checkpoints.runs.plans import spec_of
-from checkpoints.seals.seal import readable
+from checkpoints.seals.seal import readable_value
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def rows(page: EventPage, reader: AuditReader) -> list[EventRow]:
             team=teams.get(event.team_id or 0, ""),
             seal=page.seals.get(event.pk),
             data=pretty(bytes(event.data)),
-            cursor=str(Cursor.of(event)),
+            cursor=str(Cursor.from_event(event)),
             erased=event.text_digest is not None and event.pk not in page.texts,
             may_erase=event.kind != ERASED and event.pk in page.texts and event.team_id in erasing,
         )
@@ -89,7 +89,7 @@ def subject_of(event: Event, gates: Mapping[int, Subject], runs: Mapping[int, Su
 
 def pretty(data: bytes) -> str:
     """Write the data of an event for people; "" where there is none."""
-    found = readable(data)
+    found = readable_value(data)
     return json.dumps(found, ensure_ascii=False, indent=2) if found else ""
 
 

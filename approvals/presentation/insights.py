@@ -77,7 +77,7 @@ def day_words(day: date) -> str:
 
 def time_to_decision(rows: Sequence[CountedGate], wanted: InsightFilters) -> Figure:
     """Show how many decisions took how long."""
-    took = figures.waits(rows)
+    took = figures.measure_waits(rows)
     names = [str(words) for words, _ in durations.SPANS.values()]
     marks = [(took.spread[key], gates_at(wanted, within=key) if took.spread[key] else "") for key in durations.SPANS]
     return Figure(

@@ -23,7 +23,7 @@ from typing import Any
 from checkpoints.errors import ValueRefused
 from checkpoints.values import json_pointer
 
-from .walk import MOST, Schema, is_secret, parts, reachable, unveiled, within
+from .walk import MOST, Schema, is_secret, list_parts, parts_within, reachable_parts, unveil_schema
 
 MASK = "••••••••"
 NOT_HERE = "the placeholder stands for a secret and stays where it was; put it back, or write a new secret there"
@@ -66,13 +66,13 @@ class Redaction:
 
     def within(self, token: str) -> Redaction:
         """Return the veil of a member or an item."""
-        found = [inner for part in self.parts for inner in within(part, token)]
-        return Redaction(self.root, tuple(parts(found, self.root)), self.known)
+        found = [inner for part in self.parts for inner in parts_within(part, token)]
+        return Redaction(self.root, tuple(list_parts(found, self.root)), self.known)
 
     def at(self, pointer: str) -> Redaction:
         """Return the veil of the value at a JSON Pointer; everything within a hidden value is hidden."""
         veil = self
-        for token in json_pointer.tokens(pointer):
+        for token in json_pointer.split_pointer(pointer):
             if veil.secret:
                 return veil
             veil = veil.within(token)
@@ -91,21 +91,21 @@ class Redaction:
     def masked(self, value: Any, at: str = "", *, named: bool = False) -> Any:
         """Copy `value`, which is at the pointer `at`, with the mask in place of what is hidden.
 
-        `named`: with placeholders, for a text that is sent back and read by `kept`. Without secrets it is the same
+        `named`: with placeholders, for a text that is sent back and read by `restore`. Without secrets it is the same
         object.
         """
         if not self or value is None:
             return value
         if self.secret:
-            return placeholder(at) if named else MASK
+            return placeholder_for(at) if named else MASK
         return _copied(value, lambda name, v: self.within(name).masked(v, json_pointer.join(at, name), named=named))
 
-    def kept(self, new: Any, old: Any) -> Any:
+    def restore(self, new: Any, old: Any) -> Any:
         """Return `new`, as somebody sent it, with the secrets of `old` in place of their placeholders.
 
         Raises ValueRefused for a placeholder that would stay as a value, or would move a secret to where it is shown.
         """
-        return _kept(self, new, "", self, old) if self else new
+        return _restore(self, new, "", self, old) if self else new
 
     def rows(self, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Mask rows of a difference: a hidden value only shows that it changed."""
@@ -130,18 +130,18 @@ class Redaction:
 
     def words(self, value: Any) -> list[str]:
         """List the hidden texts of `value` that are long enough to be searched for in other texts; longest first."""
-        found = {text for place in self.places(value) for text in _texts(json_pointer.find(value, place))}
+        found = {text for place in self.places(value) for text in _texts(json_pointer.find_value(value, place))}
         return sorted((text for text in found if len(text) >= LEAST), key=len, reverse=True)
 
     def _hides(self, part: Schema) -> bool:
         if id(part) not in self.known:
-            self.known[id(part)] = any(map(is_secret, reachable(part, self.root)))
+            self.known[id(part)] = any(map(is_secret, reachable_parts(part, self.root)))
         return self.known[id(part)]
 
 
 def masking(schema: Schema, source: Source) -> Schema:
     """Return the schema by which values are drawn for whoever decides: a program's marks of secrets are taken out."""
-    return unveiled(schema, {}) if source is Source.PROGRAM else schema
+    return unveil_schema(schema, {}) if source is Source.PROGRAM else schema
 
 
 def veil(schema: Schema, source: Source, root: Schema | None = None) -> Redaction:
@@ -152,10 +152,10 @@ def veil(schema: Schema, source: Source, root: Schema | None = None) -> Redactio
 def veil_marks(schema: Schema, root: Schema | None = None) -> Redaction:
     """Return the veil over everything that a schema marks, whoever wrote it: for places where nobody decides."""
     whole = schema if root is None else root
-    return Redaction(whole, tuple(parts([schema], whole)))
+    return Redaction(whole, tuple(list_parts([schema], whole)))
 
 
-def placeholder(pointer: str) -> str:
+def placeholder_for(pointer: str) -> str:
     """Return the placeholder for the secret at `pointer` in a text that a person edits."""
     return f"{MASK} {pointer}"
 
@@ -166,7 +166,7 @@ def scrubbed(value: Any, words: Sequence[str]) -> Any:
         for word in words:
             value = value.replace(word, MASK)
         return value
-    return _copied(value, lambda _, each: scrubbed(each, words))
+    return _copied(value, lambda _, item: scrubbed(item, words))
 
 
 def begun(text: str, words: Sequence[str]) -> int:
@@ -175,10 +175,10 @@ def begun(text: str, words: Sequence[str]) -> int:
     return max(ends, default=0)
 
 
-def _kept(veil: Redaction, new: Any, at: str, whole: Redaction, old: Any) -> Any:
+def _restore(veil: Redaction, new: Any, at: str, whole: Redaction, old: Any) -> Any:
     if isinstance(new, str) and new.startswith(MASK):
         return _meant(veil, new, at, whole, old)
-    return _copied(new, lambda name, v: _kept(veil.within(name), v, json_pointer.join(at, name), whole, old))
+    return _copied(new, lambda name, v: _restore(veil.within(name), v, json_pointer.join(at, name), whole, old))
 
 
 def _meant(veil: Redaction, text: str, at: str, whole: Redaction, old: Any) -> Any:
@@ -186,16 +186,19 @@ def _meant(veil: Redaction, text: str, at: str, whole: Redaction, old: Any) -> A
     if not veil.secret and json_pointer.get(old, at) == text:
         return text  # a plain text that was there before
     named = text.removeprefix(MASK).removeprefix(" ")
-    fits = (named == "" or named.startswith("/")) and _alike(named, at) and text == placeholder(named)
+    fits = (named == "" or named.startswith("/")) and _alike(named, at) and text == placeholder_for(named)
     there = json_pointer.get(old, named) if fits else None
     if not (veil.secret and there is not None and whole.at(named).secret):
         raise ValueRefused(at, str(NOT_HERE))
     return there
 
 
-def _alike(one: str, other: str) -> bool:
+def _alike(pointer: str, other: str) -> bool:
     """Tell whether two pointers differ only in the positions of items."""
-    a, b = ([("0" if token.isdigit() else token) for token in json_pointer.tokens(place)] for place in (one, other))
+    a, b = (
+        [("0" if token.isdigit() else token) for token in json_pointer.split_pointer(place)]
+        for place in (pointer, other)
+    )
     return a == b
 
 

@@ -24,7 +24,7 @@ from referencing import Registry
 
 from checkpoints.values import json_pointer
 
-from .walk import Schema, unfollowed
+from .walk import Schema, unfollowed_reference
 
 WORK = 250_000  # rules, items and branches that are evaluated for one submission: some seconds
 REFERENCE = 12  # of that, the cost of following a reference
@@ -82,7 +82,7 @@ def unusable(schema: Any) -> str:
     """Say why values cannot be shown by a schema: it is unsound, or its secrets would not be found; "" if they can."""
     if wrong := unsound(schema):
         return wrong
-    ref = unfollowed(schema)
+    ref = unfollowed_reference(schema)
     words = f"refers to {ref[:100]!r}; refer to #/$defs/… in the schema itself, so that its secrets are found"
     return words if ref else ""
 

@@ -1,9 +1,9 @@
 """Reads JSON Schema: references, unions, and the parts that describe a value, its members and its items. Pure.
 
 Programs write the schemas, and a schema is trusted no more than its words: a reference to elsewhere is never fetched,
-patterns are never run, whatever has the wrong type is left out, and depth and breadth are bounded. `resolved` and
-`schema_at` give the one description by which a value is drawn; `parts` and `within` give all that may describe a value,
-for callers that must not miss one.
+patterns are never run, whatever has the wrong type is left out, and depth and breadth are bounded. `resolve_part`
+and `schema_at` give the one description by which a value is drawn; `list_parts` and `parts_within` give all that may
+describe a value, for callers that must not miss one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DEPTH = 32  # references to references, and unions of one branch in each other
 _NULL: Schema = {"type": "null"}
 _NESTED = 64  # levels of a schema that are read
 MOST = 200  # parts that may describe one value
-_WRITTEN = 12  # levels of objects and lists whose members are listed by `places`
+_WRITTEN = 12  # levels of objects and lists whose members are listed by `walk_members`
 _MAPS = ("properties", "patternProperties", "dependentSchemas", "$defs")  # of schemas, by name
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")  # of schemas
 _PARTS = (
@@ -37,18 +37,18 @@ _PLAIN: dict[str, type | tuple[type, ...]] = {
 }  # fmt: skip
 
 
-def sound(schema: Any, depth: int = 0) -> dict[str, Any]:
+def sanitise_schema(schema: Any, depth: int = 0) -> dict[str, Any]:
     """Return the schema without keywords of the wrong type, as deep as it is read."""
     if not isinstance(schema, Mapping) or depth > _NESTED:
         return {}
     found: dict[str, Any] = {}
     for name, part in schema.items():
         if name in _MAPS and isinstance(part, Mapping):
-            found[name] = {str(key): sound(item, depth + 1) for key, item in part.items()}
+            found[name] = {str(key): sanitise_schema(item, depth + 1) for key, item in part.items()}
         elif name in _LISTS and isinstance(part, list):
-            found[name] = [sound(item, depth + 1) for item in part]
+            found[name] = [sanitise_schema(item, depth + 1) for item in part]
         elif name in _PARTS and isinstance(part, Mapping):
-            found[name] = sound(part, depth + 1)
+            found[name] = sanitise_schema(part, depth + 1)
         elif name not in (*_MAPS, *_LISTS, *_PARTS) and isinstance(part, _PLAIN.get(name, object)):
             found[name] = part
     return found
@@ -65,39 +65,39 @@ def children(part: Schema) -> Iterator[tuple[str, Schema]]:
             yield name, held
 
 
-def properties(part: Schema) -> dict[str, Schema]:
+def property_schemas(part: Schema) -> dict[str, Schema]:
     """Return the schemas of the members that a part names."""
     named = part.get("properties")
     return {name: item for name, item in _map(named).items() if isinstance(item, Mapping)}
 
 
-def branches(part: Schema) -> list[Schema]:
+def union_branches(part: Schema) -> list[Schema]:
     """Return the branches of a union; [] for what is none."""
     found = part.get("anyOf") or part.get("oneOf")
     return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
 
 
-def definition(part: Schema, root: Schema) -> Schema:
+def find_definition(part: Schema, root: Schema) -> Schema:
     """Return the definition to which a part refers in the same schema; {} where there is none."""
     return _map(json_pointer.get(root, place)) if (place := _place(part.get("$ref"))) is not None else {}
 
 
-def unfollowed(schema: Schema) -> str:
-    """Return the first reference in a schema that leads to a definition by other ways than `definition`; "" for none.
+def unfollowed_reference(schema: Schema) -> str:
+    """Return the first reference in a schema that leads elsewhere than `find_definition` follows it; "" for none.
 
     What is behind one could be secret, and nobody would see that.
     """
-    for part in reachable(schema, schema):
+    for part in reachable_parts(schema, schema):
         others = [part[name] for name in ("$dynamicRef", "$recursiveRef") if name in part]
         others += [part["$id"]] if "$id" in part and part is not schema else []
-        if "$ref" in part and ((place := _place(part["$ref"])) is None or not json_pointer.has(schema, place)):
+        if "$ref" in part and ((place := _place(part["$ref"])) is None or not json_pointer.has_value(schema, place)):
             others.append(part["$ref"])
         if others:
             return str(others[0])
     return ""
 
 
-def parts(schemas: Iterable[Schema], root: Schema) -> list[Schema]:
+def list_parts(schemas: Iterable[Schema], root: Schema) -> list[Schema]:
     """List every part that describes the same value as these: with their references, branches and conditions."""
     found: dict[int, Schema] = {}
     left = list(schemas)
@@ -105,11 +105,11 @@ def parts(schemas: Iterable[Schema], root: Schema) -> list[Schema]:
         part = left.pop()
         if part and id(part) not in found:
             found[id(part)] = part
-            left += [definition(part, root), *(item for name, item in children(part) if name in _SAME)]
+            left += [find_definition(part, root), *(item for name, item in children(part) if name in _SAME)]
     return list(found.values())
 
 
-def reachable(part: Schema, root: Schema) -> Iterator[Schema]:
+def reachable_parts(part: Schema, root: Schema) -> Iterator[Schema]:
     """Yield a part and everything that it holds or refers to, each once."""
     seen: set[int] = set()
     left = [part]
@@ -118,10 +118,10 @@ def reachable(part: Schema, root: Schema) -> Iterator[Schema]:
         if here and id(here) not in seen:
             seen.add(id(here))
             yield here
-            left += [definition(here, root), *(item for name, item in children(here) if name != "$defs")]
+            left += [find_definition(here, root), *(item for name, item in children(here) if name != "$defs")]
 
 
-def within(part: Schema, token: str, *, certain: bool = False) -> list[Schema]:
+def parts_within(part: Schema, token: str, *, certain: bool = False) -> list[Schema]:
     """List the parts that may describe a member or an item, the surest first.
 
     Patterns are never run, so any of them may match. `certain`: without these, and without parts that depend on others.
@@ -144,26 +144,26 @@ def schema_at(schema: Schema, pointer: str) -> dict[str, Any]:
     {} where the schema does not describe the place.
     """
     part: Schema = schema
-    for token in json_pointer.tokens(pointer):
-        part = next(iter(within(resolved(part, schema), token, certain=True)), {})
+    for token in json_pointer.split_pointer(pointer):
+        part = next(iter(parts_within(resolve_part(part, schema), token, certain=True)), {})
     if not part:
         return {}
     return {**part, "$defs": schema["$defs"]} if "$defs" in schema else dict(part)
 
 
-def places(schema: Schema, at: str = "", depth: int = 0) -> Iterator[tuple[str, Schema]]:
+def walk_members(schema: Schema, at: str = "", depth: int = 0) -> Iterator[tuple[str, Schema]]:
     """Yield (pointer, part) of each member that the schema writes out without a reference, in objects and lists too."""
     if depth > _WRITTEN:
         return
-    for name, part in properties(schema).items():
+    for name, part in property_schemas(schema).items():
         place = json_pointer.join(at, name)
         yield place, part
-        yield from places(part, place, depth + 1)
+        yield from walk_members(part, place, depth + 1)
     if isinstance(items := schema.get("items"), Mapping):
-        yield from places(items, json_pointer.join(at, "0"), depth + 1)
+        yield from walk_members(items, json_pointer.join(at, "0"), depth + 1)
 
 
-def references(part: Any) -> Iterator[Any]:
+def find_references(part: Any) -> Iterator[Any]:
     """Yield every `$ref` that is written anywhere in a schema."""
     if isinstance(part, Mapping):
         if "$ref" in part:
@@ -172,10 +172,10 @@ def references(part: Any) -> Iterator[Any]:
     elif not isinstance(part, list):
         return
     for item in part:
-        yield from references(item)
+        yield from find_references(item)
 
 
-def rewritten(
+def rewrite_schema(
     part: Any, change: Callable[[Schema, str | None], Schema], place: str | None = "", *, values: bool = False
 ) -> Any:
     """Copy a schema with each part replaced by `change(part, place)`, and then the parts within that one.
@@ -184,7 +184,7 @@ def rewritten(
     a reference can lead to is changed: maps of parts as well, and with `values` defaults and constants.
     """
     if isinstance(part, list):
-        return [rewritten(item, change, None, values=values) for item in part]
+        return [rewrite_schema(item, change, None, values=values) for item in part]
     if not isinstance(part, Mapping):
         return part
     made = dict(change(part, place))
@@ -192,39 +192,39 @@ def rewritten(
         if name in _MAPS and isinstance(entry, Mapping):
             known = place is not None and name == "properties"
             made[name] = {
-                key: rewritten(item, change, json_pointer.join(place or "", key) if known else None, values=values)
+                key: rewrite_schema(item, change, json_pointer.join(place or "", key) if known else None, values=values)
                 for key, item in change(entry, None).items()
             }
         elif values or name not in _VALUES:
             item = json_pointer.join(place, "0") if place is not None and name == "items" else None
-            made[name] = rewritten(entry, change, item, values=values)
+            made[name] = rewrite_schema(entry, change, item, values=values)
     return made
 
 
-def moved(schema: Schema, to: str) -> dict[str, Any]:
+def move_schema(schema: Schema, to: str) -> dict[str, Any]:
     """Return the schema for the place `to` in another one, with its references led there."""
 
     def led(part: Schema, _place: str | None) -> Schema:
         ref = part.get("$ref")
         return {**part, "$ref": f"#{to}{ref[1:]}"} if isinstance(ref, str) and ref.startswith("#") else part
 
-    made: dict[str, Any] = rewritten(schema, led, values=True)
+    made: dict[str, Any] = rewrite_schema(schema, led, values=True)
     return made
 
 
 def is_list(schema: Schema, pointer: str) -> bool:
     """Tell whether the value at `pointer` is a list."""
-    return resolved(schema_at(schema, pointer), schema).get("type") == "array"
+    return resolve_part(schema_at(schema, pointer), schema).get("type") == "array"
 
 
-def resolved(part: Schema, root: Schema) -> Schema:
+def resolve_part(part: Schema, root: Schema) -> Schema:
     """Follow the reference of `part`, and remove null from a nullable union; {} where it cannot be followed."""
     for _ in range(_DEPTH):
-        union = branches(part)
+        union = union_branches(part)
         others = [item for item in union if item != _NULL]
         item = part.get("allOf")
         if "$ref" in part:
-            inner, left_out = definition(part, root), ["$ref"]
+            inner, left_out = find_definition(part, root), ["$ref"]
         elif isinstance(item, list) and len(item) == 1:
             inner, left_out = _map(item[0]), ["allOf"]
         elif isinstance(kind := part.get("type"), list) and len(rest := [item for item in kind if item != "null"]) == 1:
@@ -240,11 +240,11 @@ def resolved(part: Schema, root: Schema) -> Schema:
 def is_nullable(part: Schema, root: Schema) -> bool:
     """Tell whether null is one of the values that this place takes."""
     for _ in range(_DEPTH):
-        if _NULL in branches(part) or (isinstance(part.get("type"), list) and "null" in part["type"]):
+        if _NULL in union_branches(part) or (isinstance(part.get("type"), list) and "null" in part["type"]):
             return True
         if "$ref" not in part:
             return part.get("type") == "null"
-        part = definition(part, root)
+        part = find_definition(part, root)
     return False
 
 
@@ -260,21 +260,21 @@ def is_secret(schema: Schema) -> bool:
     return schema.get("writeOnly") is True or schema.get("format") == "password"
 
 
-def unveiled(schema: Schema, truth: Schema) -> dict[str, Any]:
+def unveil_schema(schema: Schema, truth: Schema) -> dict[str, Any]:
     """Return a card's schema that hides only what the plan's own, `truth`, hides at the same place.
 
     A card is written for one gate, and must not turn an account number into an empty password box. A part that is
     referred to may be at several places, so it hides nothing. Values in constants and defaults stay as they are.
     """
-    marked = {id(part) for part in reachable(schema, schema) if is_secret(part)}
+    marked = {id(part) for part in reachable_parts(schema, schema) if is_secret(part)}
 
     def bare(part: Schema, place: str | None) -> Schema:
-        if id(part) not in marked or (place is not None and is_secret(resolved(schema_at(truth, place), truth))):
+        if id(part) not in marked or (place is not None and is_secret(resolve_part(schema_at(truth, place), truth))):
             return part
         return {name: item for name, item in part.items() if item != _MARKS.get(name, _NULL)}
 
-    direct = all(str(ref).startswith("#/$defs/") for ref in references(schema))
-    made: dict[str, Any] = rewritten(schema, bare, "" if direct else None, values=True)
+    direct = all(str(ref).startswith("#/$defs/") for ref in find_references(schema))
+    made: dict[str, Any] = rewrite_schema(schema, bare, "" if direct else None, values=True)
     return made
 
 

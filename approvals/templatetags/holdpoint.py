@@ -36,7 +36,7 @@ register.filter("file_words", files.words)
 register.filter("lasting", times.lasting)
 register.simple_tag(times.element, name="when")
 register.filter("person", untrusted.person)
-register.filter("counted", lambda count, noun: english.counted(count, *noun.split(",")))  # "run", or "entry,entries"
+register.filter("counted", lambda count, noun: english.count_of(count, *noun.split(",")))  # "run", or "entry,entries"
 # Possessive, so that it never backtracks: a text of backticks would take time by the square of its length.
 INDENTED = 60  # blanks at the beginning of a line of code that are drawn
 CODE = re.compile(r"(?<!`)(`++)([^`]++)\1")

@@ -18,12 +18,12 @@ from approvals.cards.card import RISKS, Card
 from approvals.errors import NotRegistered, ToolFault, ToolMismatch
 from approvals.models import Policy, Tool
 from approvals.schema import redact, validate
-from approvals.schema.walk import Schema, schema_at, unveiled
+from approvals.schema.walk import Schema, schema_at, unveil_schema
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.values import json_pointer
 
 
-def drawn(
+def draw_card(
     card: Card, *, team: Group, policy: Policy, plan: PlanSpec | None = None, recovery: bool = False,
     tools: Mapping[str, Tool] | None = None,
 ) -> Card:  # fmt: skip
@@ -47,7 +47,7 @@ def drawn(
         raise ToolMismatch(faults)
     unfit = {fault.number for fault in faults}
     actions = [
-        _drawn(action, tools[action.tool], plan) if action.tool in tools and number not in unfit else action
+        _draw_action(action, tools[action.tool], plan) if action.tool in tools and number not in unfit else action
         for number, action in enumerate(card.actions)
     ]
     given = [action.registered.risk for action in actions if action.registered]
@@ -95,16 +95,16 @@ def _faults(
 
 def _read_by(action: Action, effect: str, plan: PlanSpec) -> bool:
     """Tell whether the effect reads the field with the action's arguments."""
-    field = json_pointer.tokens(action.pointer)[0] if action.pointer else ""
+    field = json_pointer.split_pointer(action.pointer)[0] if action.pointer else ""
     return any(step.name == effect and field in step.reads for step in plan.steps)
 
 
-def _drawn(action: Action, tool: Tool, plan: PlanSpec | None) -> Action:
+def _draw_action(action: Action, tool: Tool, plan: PlanSpec | None) -> Action:
     final = tool.irreversible or action.irreversible
     return replace(
         action,
         title=tool.title,
-        schema=unveiled(tool.schema, _known(action, plan)) if plan and not plan.external else dict(tool.schema),
+        schema=unveil_schema(tool.schema, _known(action, plan)) if plan and not plan.external else dict(tool.schema),
         pinned=tool.pinned,
         irreversible=final,
         undo="" if final else tool.undo or action.undo,

@@ -86,7 +86,7 @@ def verified(view: View[P]) -> View[P]:
 
 def why_gone(gate: Gate) -> str:
     """Say by which policy, and when, the saved state of a closed gate was removed."""
-    found = gaps.of(gate.checkpoint, [gate.run_id])
+    found = gaps.find_gap(gate.checkpoint, [gate.run_id])
     return str(CheckpointRemoved(found[0], found[1].seq)) if found else "Its checkpoint is not there any more."
 
 

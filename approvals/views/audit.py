@@ -69,7 +69,7 @@ def listed(
     """Return the context of audit/_list.html."""
     found = listing.page(reader, filters, before=before)
     rows = audit.rows(found, reader)
-    top = PageMark.of(found.events[0]) if found.events else PageMark(0, 0)
+    top = PageMark.from_event(found.events[0]) if found.events else PageMark(0, 0)
     return {
         "rows": rows, "before": before, "after": top, "filtered": bool(filters.to_json()),
         "older": audit.address(typed, before=found.next) if found.next else "",

@@ -59,7 +59,7 @@ def exports(request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
     except NoFilter:
         return redirect(reverse("audit") + audit.address(typed_of(request.POST)))
     by = actors.of_user(reader.user)
-    export = exporting.prepare(filters, format=format, texts="texts" in request.POST, by=by, of=reader.audited())
+    export = exporting.prepare(filters, format=format, texts="texts" in request.POST, by=by, visible=reader.audited())
     response = StreamingHttpResponse(in_pieces(export.lines), content_type=exporting.TYPES[format])
     response["Content-Disposition"] = f'attachment; filename="{export.name}"'
     return response

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from approvals.errors import Invalid
 from approvals.gates import mentions, questions, remarks
 from approvals.models import Looking
-from checkpoints.postgresql.sql import storable
+from checkpoints.postgresql.sql import make_storable
 
 from .access import gate_or_404, page_or_404, private, reader_of, verified
 from .gates import show
@@ -60,7 +60,7 @@ def _said(request: HttpRequest, gate_id: int, say: Callable[..., object]) -> Htt
 def people(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show whom a comment may mention: `?q=` begins their name."""
     gate, user = gate_or_404(request, gate_id), reader_of(request)
-    found = mentions.offered(gate, storable(request.GET.get("q", "")[:LONGEST]), to=user)
+    found = mentions.offered(gate, make_storable(request.GET.get("q", "")[:LONGEST]), to=user)
     return render(request, "approvals/discussion/people.html", {"people": found})
 
 

@@ -33,8 +33,8 @@ from approvals.presentation.gate_facts.outcomes import DONE
 from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.gate_page.filled import carry, fill
 from approvals.presentation.gate_page.page import GatePage
-from checkpoints.postgresql.prepared_rows import prepared
-from checkpoints.postgresql.sql import storable
+from checkpoints.postgresql.prepared_rows import prepared_statement
+from checkpoints.postgresql.sql import make_storable
 
 from . import next_gate
 from .access import page_or_404, private, verified
@@ -117,7 +117,7 @@ def proposal_of(gate: Gate, request: HttpRequest) -> Proposal:
     return found[0]
 
 
-@prepared
+@prepared_statement
 def _numbered(gate: Any, number: Any) -> QuerySet[Proposal]:
     return Proposal.objects.filter(gate=gate, number=number).select_related("by")
 
@@ -136,7 +136,7 @@ def ask_confirmation(looked_at: Proposal, form: Mapping[str, str], *, by: User) 
     The decision is not sent again by itself afterwards. The gate's page shows the draft, read against the proposal of
     then, in a form with the same key, and the person who confirmed presses the button again.
     """
-    fields, key = kept(form, looked_at), storable(form.get("key", ""))
+    fields, key = kept(form, looked_at), make_storable(form.get("key", ""))
     if sum(map(len, fields.values())) > MOST_CHARACTERS:
         return None
     try:

@@ -14,7 +14,7 @@ from approvals.models.draft import MOST_CHARACTERS, NotKept
 from approvals.policy import authority
 from approvals.presentation.decision_form.draft_fields import kept
 from approvals.presentation.gate_page.filled import blank
-from checkpoints.postgresql.sql import storable
+from checkpoints.postgresql.sql import make_storable
 
 from .access import gate_or_404, private, reader_of, verified
 from .decisions import proposal_of
@@ -45,7 +45,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         return _told(request, gate_id, {"problem": "This is too long to be kept as a draft."}, status=413)
     if blank(fields, looked_at):
         fields = {}  # kept all the same, so that a late request of an earlier page cannot replace it
-    key = storable(request.POST.get("key", "")[:LONGEST_KEY])
+    key = make_storable(request.POST.get("key", "")[:LONGEST_KEY])
     # A page without script cannot show that its draft was refused, so the last one typed is kept.
     seen = None if request.accepts("text/html") else request.POST.get("draft_seen")
     try:

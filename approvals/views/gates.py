@@ -155,7 +155,7 @@ def value(request: HttpRequest, gate_id: int) -> HttpResponse:
         raise Http404("No such action")
     shown = action.masked if action else page.saved.state
     try:
-        found = json_pointer.find(shown, at)
+        found = json_pointer.find_value(shown, at)
     except ValueRefused as gone:
         raise Http404("No such value") from gone
     text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)
@@ -173,7 +173,7 @@ def value(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 def _branch(request: HttpRequest, page: GatePage, at: str) -> HttpResponse:
     try:
-        found = json_pointer.find(page.saved.state, at)
+        found = json_pointer.find_value(page.saved.state, at)
         whole, files_at = reverse("gate_value", args=[page.gate.pk]), files.address(page.gate.pk)
         drawn = state_tree.branch(found, pointer=at, whole=whole, files_at=files_at)
     except (NotVerified, NoSuchCheckpoint) as refused:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from approvals.insights import backlog, closed_gates, edits, people
 from approvals.insights.closed_gates import CountedGate
-from approvals.insights.figures import waits
+from approvals.insights.figures import measure_waits
 from approvals.insights.filters import PERIODS, InsightFilters
 from approvals.live.page_frame import reach_of
 from approvals.models import Gate, Outcome
@@ -30,10 +30,10 @@ SHOWN = 40  # gates of a list
 @private
 def page(request: HttpRequest) -> HttpResponse:
     """Show the figures; `?days=`, `?team=`, `?agent=`, `?policy=` and `?risk=` filter them."""
-    wanted, user, teams = InsightFilters.of(request.GET).whole, reader_of(request), reach_of(request).teams
+    wanted, user, teams = InsightFilters.from_query(request.GET).whole, reader_of(request), reach_of(request).teams
     closed = closed_gates.read(teams, wanted)
     rows, waiting = closed.rows, backlog.read(teams, wanted)
-    took, ended = waits(rows), figures.verdict_share(rows)
+    took, ended = measure_waits(rows), figures.verdict_share(rows)
     compared = people.compared(user) & set(teams)
     context = {
         "wanted": wanted, "periods": PERIODS, "teams": teams, "risks": Gate.Risk.choices, "cut": closed.cut,
@@ -62,7 +62,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @private
 def gates(request: HttpRequest) -> HttpResponse:
     """List the gates that one figure counts, newest first; `?page=` goes on."""
-    wanted, user, reach = InsightFilters.of(request.GET), reader_of(request), reach_of(request)
+    wanted, user, reach = InsightFilters.from_query(request.GET), reader_of(request), reach_of(request)
     closed = closed_gates.read(reach.teams, wanted)
     found = counted(closed.rows, wanted, reader=user, teams=reach.teams)
     number = request.GET.get("page", "1")

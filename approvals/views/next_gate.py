@@ -21,7 +21,7 @@ from approvals.models import Gate
 from approvals.presentation.gate_facts import outcomes, settling
 from approvals.presentation.gate_facts.provenance import Provenance
 from checkpoints.access.permissions import PersonKind, kind_of
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 
 from .access import reader_of
 from .lists.asked import followed
@@ -81,7 +81,7 @@ def decided(request: HttpRequest) -> dict[str, Any] | None:
     return {"gate": gate, "ended": ended, "provenance": Provenance.of(gate), "held": settling.short(gate)}
 
 
-@prepared
+@prepared_statement
 def _visible(pk: Any, user: Any, *, kind: PersonKind) -> QuerySet[Gate]:
     seen = Gate.objects.visible_to(kind.person(user)).filter(pk=pk)
     return seen.select_related("run__plan", "outcome__proposal")

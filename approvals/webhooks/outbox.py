@@ -19,8 +19,8 @@ from approvals.models import AgentQuestion, Delivery, Gate, Webhook
 from checkpoints.actors import Actor
 from checkpoints.layout.rows import new_id
 from checkpoints.models import Checkpoint
-from checkpoints.postgresql.prepared_rows import prepared
-from checkpoints.values.canonical_json import canonical
+from checkpoints.postgresql.prepared_rows import prepared_statement
+from checkpoints.values.canonical_json import encode_canonical
 
 from . import ringing
 
@@ -55,7 +55,7 @@ def tell_all(gates: Sequence[Gate], kind: str) -> None:
         _tell(gate, kind, hooks, at=gate.opened_at)
 
 
-@prepared
+@prepared_statement
 def _listening(team: Any, agent: Any) -> QuerySet[Webhook]:
     return Webhook.objects.listening(team_id=team, agent=agent)
 
@@ -93,7 +93,7 @@ def clear() -> None:
 def _write(
     hooks: Sequence[Webhook], kind: str, said: Mapping[str, Any], *, at: datetime, gate: Gate | None
 ) -> list[Delivery]:
-    body = canonical({"type": kind, "timestamp": at.astimezone(UTC).isoformat(), "data": dict(said)})
+    body = encode_canonical({"type": kind, "timestamp": at.astimezone(UTC).isoformat(), "data": dict(said)})
     made = Delivery.objects.bulk_create(
         Delivery(webhook=hook, gate=gate, kind=kind, body=body, message=f"msg_{new_id().hex}") for hook in hooks
     )

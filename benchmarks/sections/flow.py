@@ -15,10 +15,10 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from agents.ringing import doorbell
-from benchmarks.agents import GO_ON, HELD, RESUMED, WOKEN, times
+from benchmarks.agents import GO_ON, HELD, RESUMED, WOKEN, times_connection
 from benchmarks.driving import completed_runs, make_ann, start_agent
 from benchmarks.figures import Figure
-from benchmarks.measuring import percentile, wait_for_word
+from benchmarks.measuring import compute_percentile, wait_for_word
 from benchmarks.scratch import Scratch
 from checkpoints.postgresql.sql import run_sql
 from tests.harness.waiting import until
@@ -69,13 +69,13 @@ def _measure_timers(scratch: Scratch, ann: User, count: int) -> Iterator[Figure]
     until(lambda: len(completed_runs(runs)) == count, within=LEAD + seconds + 120)
     worker.stop()
     queued = [(at - due[run]).total_seconds() for run, at in run_sql(QUEUED, [runs])]
-    lines = (line.split() for line in times().lrange(WOKEN, 0, -1))
+    lines = (line.split() for line in times_connection().lrange(WOKEN, 0, -1))
     resumed = [int(at) / 1e9 - due[int(run)].timestamp() for run, at in lines]
     assert len(queued) == len(resumed) == count, "a run was woken twice, or never"
     for what, late, most in (("queued", queued, 1.2), ("the step's first line", resumed, None)):
-        parts = {"p50": f"{percentile(late, 50):.2f} s", "longest": f"{max(late):.2f} s"}
+        parts = {"p50": f"{compute_percentile(late, 50):.2f} s", "longest": f"{max(late):.2f} s"}
         name = f"{count:,} timers due within {seconds:.0f} s: lateness until {what}, p99"
-        yield Figure(name, percentile(late, 99), "s", most=most, parts=parts)
+        yield Figure(name, compute_percentile(late, 99), "s", most=most, parts=parts)
 
 
 def _measure_kills(scratch: Scratch, ann: User, kills: int, runs: int) -> Iterator[Figure]:
@@ -89,14 +89,14 @@ def _measure_kills(scratch: Scratch, ann: User, kills: int, runs: int) -> Iterat
         killed = time.monotonic_ns()
         late += [(int(wait_for_word(RESUMED).split()[1]) - killed) / 1e9 for _ in range(runs)]
         doomed = other
-    parts = {"p50": f"{percentile(late, 50):.2f} s", "longest": f"{max(late):.2f} s", "kills": f"{len(late)}"}
+    parts = {"p50": f"{compute_percentile(late, 50):.2f} s", "longest": f"{max(late):.2f} s", "kills": f"{len(late)}"}
     name = f"worker killed -> its run goes on, a worker beside another, lease {lease:g} s, p99"
-    yield Figure(name, percentile(late, 99), "s", most=lease + OVER, parts=parts)
+    yield Figure(name, compute_percentile(late, 99), "s", most=lease + OVER, parts=parts)
 
 
 def _hold_runs(ann: User, runs: int) -> None:
     """Start runs and wait until each of them is inside its step."""
-    times().delete(GO_ON)
+    times_connection().delete(GO_ON)
     ids = {start_agent("holder", ann) for _ in range(runs)}
     while ids:
         ids.discard(int(wait_for_word(HELD)))

@@ -18,7 +18,7 @@ import httpx
 from benchmarks.clients import Clients, Program
 from benchmarks.driving import approve_gate, make_ann, team_of
 from benchmarks.figures import Figure
-from benchmarks.measuring import percentile
+from benchmarks.measuring import compute_percentile
 from benchmarks.scratch import Scratch
 from benchmarks.workload import Workload
 from tests.factories.people import bob
@@ -55,14 +55,14 @@ def measure_outside(scratch: Scratch, gates: int) -> Iterator[Figure]:
                     approve_gate(gate, reviewer)
                     at = time.monotonic_ns()
                     waits.append((program.ask("outcome") - at) / 1e6)
-            p50 = percentile(waits[FIRST:], 50)
+            p50 = compute_percentile(waits[FIRST:], 50)
             yield Figure(f"outcome -> waiting client by {way}, p50", p50, "ms", most=most)
 
 
 def _open_gates(post: Callable[..., Any], gates: int) -> Iterator[Figure]:
     """Open gates, each with a run, its checkpoint, its plan and its card."""
     waits, _ = _repeat(lambda _: post("gates", CARD), gates // 2, 1)
-    yield Figure("gates opened one at a time, p50", percentile(waits, 50), "ms", most=10)
+    yield Figure("gates opened one at a time, p50", compute_percentile(waits, 50), "ms", most=10)
     _, took = _repeat(lambda _: post("gates", CARD), gates, AT_ONCE)
     yield Figure(f"gates opened {AT_ONCE} at a time", gates / took, "/s", least=150)
     body, calls = {"gates": [CARD] * BATCH}, max(1, gates // 20)

@@ -17,7 +17,7 @@ from approvals.models import Gate
 from benchmarks.crowd import TEAMS, fill_events, fill_runs
 from benchmarks.driving import bring_refunds_to_gates, make_ann, make_team, team_of
 from benchmarks.figures import Figure
-from benchmarks.measuring import percentile, processor_seconds
+from benchmarks.measuring import compute_percentile, processor_seconds
 from benchmarks.scratch import Scratch
 from tests.harness.services import Service
 from tests.harness.signed_in_clients import form_of, session_of
@@ -68,7 +68,7 @@ def _read_pages(name: str, browser: httpx.Client, web: Service, addresses: list[
         times.append((time.perf_counter() - sent) * 1000)
         answer.raise_for_status()
     spent = (processor_seconds(web.pid) - spent) * 1000 / (len(times) - WARM)
-    p50, p95 = percentile(times[WARM:], 50), percentile(times[WARM:], 95)
+    p50, p95 = compute_percentile(times[WARM:], 50), compute_percentile(times[WARM:], 95)
     parts = {"p50": f"{p50:.1f} ms", "p95": f"{p95:.1f} ms", "page": f"{len(answer.content) / 1000:.0f} kB"}
     return Figure(name, spent, "ms", most=most, parts=parts)
 
@@ -88,5 +88,5 @@ def _decide_gates(
         answer = browser.post(f"/gates/{gate}/decisions/", data=form)
         times.append((time.perf_counter() - sent) * 1000)
         assert answer.status_code == 303, answer.status_code
-    p50, p95 = percentile(times[WARM:], 50), percentile(times[WARM:], 95)
+    p50, p95 = compute_percentile(times[WARM:], 50), compute_percentile(times[WARM:], 95)
     return Figure(name, p95, "ms", most=40, parts={"p50": f"{p50:.1f} ms", "longest": f"{max(times[WARM:]):.1f} ms"})

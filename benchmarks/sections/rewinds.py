@@ -21,7 +21,7 @@ from agents.moves import rewind
 from agents.ringing import doorbell
 from benchmarks.driving import make_ann, team_of
 from benchmarks.figures import Figure
-from benchmarks.measuring import percentile
+from benchmarks.measuring import compute_percentile
 from benchmarks.scratch import Scratch
 from checkpoints.models import Checkpoint
 from tests.factories.driven_runs import advance_to_rest, make_run
@@ -42,7 +42,7 @@ def measure_rewinds(scratch: Scratch, agents: int) -> Iterator[Figure]:
         before = {"a restart from the checkpoint before": f"{counts[f'{what} since'] / counts[what]:.0%}"}
         name = f"{what} that run again after an edit, of all on the path"
         yield Figure(name, counts[f"{what} again"] / counts[what] * 100, "%", parts=before)
-    yield Figure("an edit of a run's input, p50", percentile(times, 50), "ms", parts={"edits": f"{agents}"})
+    yield Figure("an edit of a run's input, p50", compute_percentile(times, 50), "ms", parts={"edits": f"{agents}"})
 
 
 def _edit_input(folder: Path, number: int, size: int, ann: User, counts: Counter[str]) -> float:
@@ -54,7 +54,7 @@ def _edit_input(folder: Path, number: int, size: int, ann: User, counts: Counter
     agent = load(folder, number, knobs)
     settings.HOLDPOINT_AGENTS = [agent.__module__]
     registry.forget()
-    steps = registry.named(agent.name).spec.steps
+    steps = registry.agent_named(agent.name).spec.steps
     readers = {name: [at for at, step in enumerate(steps) if name in step.reads] for name in INPUTS}
     edited = random.Random(number).choice([name for name, at in readers.items() if at] or ["x0"])
     run = advance_to_rest(make_run(agent.name, team=team_of(ann), x0=1, x1=1, x2=1), turns=TURNS)

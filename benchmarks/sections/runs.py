@@ -17,12 +17,18 @@ from django.contrib.auth.models import User
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
-from agents.definition.registry import named
+from agents.definition.registry import agent_named
 from approvals.models import Gate
-from benchmarks.agents import hop
+from benchmarks.agents import run_hop
 from benchmarks.driving import approve_gate, completed_runs, make_ann, relay_runs, start_agent, wait_for_gates
 from benchmarks.figures import Figure
-from benchmarks.measuring import percentile, processor_seconds, record_commits, resident_megabytes, wait_for_word
+from benchmarks.measuring import (
+    compute_percentile,
+    processor_seconds,
+    record_commits,
+    resident_megabytes,
+    wait_for_word,
+)
 from benchmarks.peers.environment import has_peers, measure_peer
 from benchmarks.scratch import Scratch
 from checkpoints.postgresql.sql import run_sql
@@ -45,7 +51,7 @@ def measure_latency(scratch: Scratch, rounds: int) -> Iterator[Figure]:
     _decide_relays(ann, warm)
     scratch.analyze()
     bare, decided = (waits[warm:] for waits in _decide_relays(ann, warm + rounds))
-    p50, p95, hop_p50 = percentile(decided, 50), percentile(decided, 95), percentile(bare, 50)
+    p50, p95, hop_p50 = compute_percentile(decided, 50), compute_percentile(decided, 95), compute_percentile(bare, 50)
     yield Figure(f"{FIRST_LINE}, p50", p50, "ms")
     yield Figure(f"{FIRST_LINE}, p95", p95, "ms")
     parts = {"ours": f"{p50:.2f} ms", "bare": f"{hop_p50:.2f} ms"}
@@ -53,20 +59,20 @@ def measure_latency(scratch: Scratch, rounds: int) -> Iterator[Figure]:
     if has_peers():
         words = measure_peer(scratch, "dbos_workflows", "words", warm + rounds)["words"][warm:]
         for percent, ours, most in ((50, p50, 1.0), (95, p95, None)):
-            theirs = percentile(words, percent)
+            theirs = compute_percentile(words, percent)
             parts = {"ours": f"{ours:.2f} ms", "DBOS": f"{theirs:.2f} ms"}
             name = f"{FIRST_LINE}, p{percent} over DBOS's message"
             yield Figure(name, ours / theirs, most=most, parts=parts)
     facts = _hear_gates(ann, base, warm + rounds // 3)[warm:]
-    yield Figure("gate reached -> the fact at an open socket, p50", percentile(facts, 50), "ms", most=50)
+    yield Figure("gate reached -> the fact at an open socket, p50", compute_percentile(facts, 50), "ms", most=50)
 
 
 def _decide_relays(ann: User, rounds: int) -> tuple[list[float], list[float]]:
     """Return the milliseconds of bare messages, and of decisions up to the next step's first line."""
-    queue, bare, decided = named("relay").queue, [], []
+    queue, bare, decided = agent_named("relay").queue, [], []
     for number in range(1, rounds + 1):
         sent = time.monotonic_ns()
-        hop.apply_async(args=(number,), queue=queue)
+        run_hop.apply_async(args=(number,), queue=queue)
         bare.append((int(wait_for_word(f"hop-{number}")) - sent) / 1e6)
         [(run, gate)] = wait_for_gates([start_agent("relay", ann)]).items()
         with record_commits() as commits:

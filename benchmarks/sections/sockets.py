@@ -15,7 +15,7 @@ from benchmarks.clients import Clients, OpenPages
 from benchmarks.crowd import fill_events
 from benchmarks.driving import bring_refunds_to_gates, make_ann, team_of
 from benchmarks.figures import Figure
-from benchmarks.measuring import percentile, resident_megabytes
+from benchmarks.measuring import compute_percentile, resident_megabytes
 from benchmarks.scratch import Scratch
 from checkpoints.actors import SYSTEM
 from checkpoints.events import commit_order, event_log
@@ -42,7 +42,7 @@ def measure_sockets(scratch: Scratch, sockets: int) -> Iterator[Figure]:
             client.get(status, headers={"Cookie": session}).raise_for_status()
     before = resident_megabytes(web.pid)
     cookies = [sessions[number % PEOPLE] for number in range(sockets)]
-    with Clients(OpenPages, base, f"gate:{gate}", str(commit_order.newest()), cookies) as pages:
+    with Clients(OpenPages, base, f"gate:{gate}", str(commit_order.newest_cursor()), cookies) as pages:
         refused = pages.ask("open")
         weight = (resident_megabytes(web.pid) - before) * 1000 / sockets
         parts = {"open": f"{sockets:,}", "refused": f"{refused}"}
@@ -78,5 +78,5 @@ def _record_event(run: Run, gate: int, number: int) -> int:
 
 
 def _delay_of(name: str, waits: Sequence[float], most: float) -> Figure:
-    parts = {"p50": f"{percentile(waits, 50):.0f} ms"}
-    return Figure(f"{name}, p99", percentile(waits, 99), "ms", most=most, parts=parts)
+    parts = {"p50": f"{compute_percentile(waits, 50):.0f} ms"}
+    return Figure(f"{name}, p99", compute_percentile(waits, 99), "ms", most=most, parts=parts)

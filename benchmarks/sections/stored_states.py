@@ -17,7 +17,7 @@ import psycopg
 from django.contrib.auth.models import Group
 
 from benchmarks.figures import Figure
-from benchmarks.measuring import percentile
+from benchmarks.measuring import compute_percentile
 from benchmarks.peers.environment import has_peers, measure_peer
 from benchmarks.scratch import Scratch
 from benchmarks.workload import Workload
@@ -80,7 +80,7 @@ def _commit_rows(scratch: Scratch) -> float:
             began = time.perf_counter()
             bare.execute("INSERT INTO floor VALUES (%s, %s)", row, prepare=True)
             times.append(time.perf_counter() - began)
-    return percentile(times, 50) * 1e3
+    return compute_percentile(times, 50) * 1e3
 
 
 def _save_and_load(work: Workload) -> Result:
@@ -104,7 +104,7 @@ def _save_and_load(work: Workload) -> Result:
     assert loaded.state == head.state
     tenth = max(len(times) // 10, 1)
     cuts = {"save_ms": times, "first": times[:tenth], "last": times[-tenth:], "load_ms": loads}
-    medians = {name: percentile(cut, 50) * 1e3 for name, cut in cuts.items()}
+    medians = {name: compute_percentile(cut, 50) * 1e3 for name, cut in cuts.items()}
     return {"rate": len(times) / sum(times), "bytes": _stored_bytes() - before, **medians}
 
 

@@ -32,10 +32,17 @@ def say_missing_permission(user: Any, permission: str, team: Group | None = None
 
     Named are only people whom they may see: members of their teams, and a superuser themselves.
     """
-    if team is not None and Group.objects.filter(pk=team.pk).filter(pk__in=may.held(user, permission)).exists():
+    if (
+        team is not None
+        and Group.objects.filter(pk=team.pk).filter(pk__in=may.teams_granting(user, permission)).exists()
+    ):
         return f"This token does not reach {team.name}. Use another one."
     words, where = IN_TEAMS[permission], team.name if team else "one of your teams"
-    if team is None and may.held(user, permission).exists() and not may.teams_where(user, permission).exists():
+    if (
+        team is None
+        and may.teams_granting(user, permission).exists()
+        and not may.teams_where(user, permission).exists()
+    ):
         return f"This token reaches no team where you have the permission “{words}”. Use another one."
     needed = f"You need the permission “{words}” in {where}."
     if team is not None and not may.own_teams(user).filter(pk=team.pk).exists():
@@ -56,7 +63,7 @@ def _who_gives(user: Any) -> str:
     if may.is_superuser(user) and user.is_staff:
         return "You can give it yourself in the administration, under Teams."
     names = [
-        of_user(colleague).name for colleague in may.colleagues(user).filter(is_superuser=True, is_staff=True)[:MOST]
+        of_user(colleague).name for colleague in may.colleagues_of(user).filter(is_superuser=True, is_staff=True)[:MOST]
     ]
     if not names:
         return str(ASK)

@@ -15,8 +15,8 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db import models
 from django.db.models import Exists, Expression, OuterRef, Q, QuerySet, Value
 
-from checkpoints.postgresql.batch_query import typed
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.batch_query import type_numbers
+from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.postgresql.sql import run_sql
 
 from . import token_scope
@@ -101,10 +101,10 @@ class PersonKind(NamedTuple):
 
 def kind_of(user: Any) -> PersonKind:
     """Return the kind of this user."""
-    return PersonKind(user.is_active, user.is_superuser, token_scope.of(user))
+    return PersonKind(user.is_active, user.is_superuser, token_scope.bounds_of(user))
 
 
-def held(user: Any, permission: str) -> QuerySet[Any, Any]:
+def teams_granting(user: Any, permission: str) -> QuerySet[Any, Any]:
     """Return the ids of the teams in which this person has a permission, whatever token they send."""
     if permission == NAMED:
         return User.objects.filter(pk=user.pk, is_active=True).values("pk")
@@ -124,8 +124,8 @@ def visible(rows: token_scope.Rows, user: Any, ways: Ways, **bounds: str) -> tok
     """Keep the rows that a person sees in one of these ways; by a token, those within its `bounds`, see `narrow`."""
     seen = Q()
     for way, permission in ways:
-        seen |= _through(rows.model, way, held(user, permission))
-    return token_scope.of(user).narrow(rows.filter(seen), **bounds)
+        seen |= _through(rows.model, way, teams_granting(user, permission))
+    return token_scope.bounds_of(user).narrow(rows.filter(seen), **bounds)
 
 
 def _through(model: type[models.Model], way: str, teams: QuerySet[Any, Any]) -> Q:
@@ -154,7 +154,7 @@ def shown_in(rows: QuerySet[Any, Any], ways: Ways) -> dict[int, set[tuple[str, i
 
 def teams_where(user: Any, permission: str) -> QuerySet[Group]:
     """Return the teams in which this person has a permission, "checkpoints.view_run", within their token's scope."""
-    return token_scope.of(user).narrow(Group.objects.filter(pk__in=held(user, permission)), team="pk")
+    return token_scope.bounds_of(user).narrow(Group.objects.filter(pk__in=teams_granting(user, permission)), team="pk")
 
 
 def teams_by_name(user: Any, permission: str) -> list[Group]:
@@ -164,12 +164,12 @@ def teams_by_name(user: Any, permission: str) -> list[Group]:
     return _teams_by_name(user.pk, kind=kind._replace(bounds=bounds), permission=permission)
 
 
-@prepared
+@prepared_statement
 def _teams_by_name(user: Any, *, kind: PersonKind, permission: str) -> QuerySet[Group]:
     return teams_where(kind.person(user), permission).order_by("name")
 
 
-def may(user: Any, team_id: int, permission: str) -> bool:
+def may_in_team(user: Any, team_id: int, permission: str) -> bool:
     """Tell whether this person has the permission in this team."""
     return teams_where(user, permission).filter(pk=team_id).exists()
 
@@ -179,7 +179,7 @@ def holders(permission: str, *, teams: Collection[int], among: Collection[int]) 
 
     Superusers get nothing extra here. A person missing in the answer has no account, or one that is switched off.
     """
-    found = run_sql(_HOLDERS, [*_named(permission).values(), typed(list(teams)), typed(list(among))])
+    found = run_sql(_HOLDERS, [*_named(permission).values(), type_numbers(list(teams)), type_numbers(list(among))])
     return {item: frozenset(where) for item, where in found}
 
 
@@ -198,16 +198,16 @@ def teams_with(person: str, permission: str) -> str:
 def members_where(permission: str, *, teams: Collection[int]) -> dict[int, set[int]]:
     """Return, by team, the ids of the people who have a permission in it now, as `holders` does."""
     found: dict[int, set[int]] = {team: set() for team in teams}
-    for team, item in run_sql(_MEMBERS, [*_named(permission).values(), typed(list(teams))]):
+    for team, item in run_sql(_MEMBERS, [*_named(permission).values(), type_numbers(list(teams))]):
         found[team].add(item)
     return found
 
 
 def teams_of(people: Collection[int], *permissions: str) -> dict[tuple[int, str], frozenset[int]]:
-    """Return the ids of `held` by person and permission, for many of both, in one statement."""
+    """Return the ids of `teams_granting` by person and permission, for many of both, in one statement."""
     found: dict[tuple[int, str], set[int]] = {(person, name): set() for person in people for name in permissions}
     viewing = list(filter(_views, permissions))
-    for item, name, team in run_sql(_TEAMS, [typed(list(people)), list(permissions), viewing]):
+    for item, name, team in run_sql(_TEAMS, [type_numbers(list(people)), list(permissions), viewing]):
         found[item, name].add(team)
     if NAMED in permissions:
         found |= {(person, NAMED): {person} for person in people}
@@ -220,13 +220,13 @@ def own_teams(user: Any) -> QuerySet[Group]:
     return teams
 
 
-def colleagues(user: Any) -> QuerySet[User]:
+def colleagues_of(user: Any) -> QuerySet[User]:
     """Return the active members of this person's teams, without this person, by name."""
     there = User.objects.filter(is_active=True, groups__in=own_teams(user)).exclude(pk=user.pk).distinct()
     return there.order_by("first_name", "last_name", "pk")
 
 
-def everywhere(user: Any, *permissions: str) -> bool:
+def may_everywhere(user: Any, *permissions: str) -> bool:
     """Tell whether this person has the permissions in the administration, where no row is of one team alone."""
     return bool(user.is_active and user.is_staff and user.has_perms(permissions))
 

@@ -38,6 +38,6 @@ def by_token(user: Any) -> bool:
     return hasattr(user, "bounds")
 
 
-def of(user: Any) -> TokenBounds:
+def bounds_of(user: Any) -> TokenBounds:
     """Return the bounds of this user, or of the token that they use."""
     return getattr(user, "bounds", EVERYTHING)

@@ -24,7 +24,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
-from checkpoints.access.permissions import VIEW_EVENT, everywhere
+from checkpoints.access.permissions import VIEW_EVENT, may_everywhere
 from checkpoints.models import Run
 
 if TYPE_CHECKING:
@@ -61,11 +61,11 @@ class OfAllTeams(Mixed):
 
     def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """Allow those who may see everything."""
-        return everywhere(request.user, VIEW_EVENT)
+        return may_everywhere(request.user, VIEW_EVENT)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """Allow those who may see everything."""
-        return everywhere(request.user, VIEW_EVENT)
+        return may_everywhere(request.user, VIEW_EVENT)
 
 
 class NothingByHand(Mixed):
@@ -179,18 +179,18 @@ class SinceFilter(admin.SimpleListFilter):
         return queryset.filter(**{f"{self.column}__gte": since}) if since else queryset
 
 
-def having(column: str, title: str, values: Callable[[], Iterable[Any]]) -> type[ColumnFilter]:
+def make_value_filter(column: str, title: str, values: Callable[[], Iterable[Any]]) -> type[ColumnFilter]:
     """Make a filter by a column's value, which offers texts or members of an enumeration."""
     body = {"parameter_name": column, "title": title, "values": staticmethod(values)}
     return type("Having", (ColumnFilter,), body)
 
 
-def since(column: str) -> type[SinceFilter]:
+def make_since_filter(column: str) -> type[SinceFilter]:
     """Make a SinceFilter on another column."""
     return type("Since", (SinceFilter,), {"column": column})
 
 
-def column(name: str, label: str, *, boolean: bool = False) -> Callable[[Any, Any], Any]:
+def make_column(name: str, label: str, *, boolean: bool = False) -> Callable[[Any, Any], Any]:
     """Make a column that shows a row's attribute under a label of its own."""
 
     @admin.display(description=label, boolean=boolean)
@@ -211,8 +211,8 @@ def words_of(name: str) -> Callable[[Any, Any], SafeString]:
     return words
 
 
-def listed(model: str, label: str, **filters: str) -> Callable[[Any, Any], SafeString]:
-    """Make a column with a link to another list: `listed("approvals_gate", "gates", run__id__exact="pk")`."""
+def make_list_link(model: str, label: str, **filters: str) -> Callable[[Any, Any], SafeString]:
+    """Make a column with a link to another list: `make_list_link("approvals_gate", "gates", run__id__exact="pk")`."""
 
     @admin.display(description=label)
     def link(self: Any, obj: Any) -> SafeString:
@@ -222,8 +222,8 @@ def listed(model: str, label: str, **filters: str) -> Callable[[Any, Any], SafeS
     return link
 
 
-def shown(page: str, label: str, column: str = "pk") -> Callable[[Any, Any], SafeString | str]:
-    """Make a column with a link to a page of the site: `shown("run", "page")`."""
+def make_page_link(page: str, label: str, column: str = "pk") -> Callable[[Any, Any], SafeString | str]:
+    """Make a column with a link to a page of the site: `make_page_link("run", "page")`."""
 
     @admin.display(description=label)
     def link(self: Any, obj: Any) -> SafeString | str:

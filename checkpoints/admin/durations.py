@@ -16,7 +16,7 @@ _MOST = 60  # characters: more is no duration, and costs a parser time
 _AND = re.compile(r"\s*\band\b\s*", re.IGNORECASE)
 
 
-def spelled(span: timedelta) -> str:
+def spell_duration(span: timedelta) -> str:
     """Write a duration to the second: "2 days", "1 h 30 min"."""
     left, parts = int(span.total_seconds()), []
     for name, size in UNITS:
@@ -26,7 +26,7 @@ def spelled(span: timedelta) -> str:
     return " ".join(parts) or "0 s"
 
 
-def parsed(words: str) -> timedelta | None:
+def parse_duration(words: str) -> timedelta | None:
     """Parse a duration of whole seconds; None for anything else.
 
     A number without a unit is not a duration: 48 may mean hours or minutes. "1:30" is hours and minutes, as on a clock.
@@ -47,14 +47,14 @@ class Duration(forms.CharField):
 
     def prepare_value(self, value: Any) -> Any:
         """Show a stored value as people write it, and typed text unchanged."""
-        return spelled(value) if isinstance(value, timedelta) else value
+        return spell_duration(value) if isinstance(value, timedelta) else value
 
     def to_python(self, value: Any) -> Any:
         """Parse the typed text into a timedelta."""
         words = super().to_python(value)
         if not words:
             return None
-        span = parsed(f"{words} {self.unit}" if self.unit and words.isdigit() else words)
+        span = parse_duration(f"{words} {self.unit}" if self.unit and words.isdigit() else words)
         if span is None:
             raise forms.ValidationError(f"“{words}” is not a duration. {HOW}")
         if span < self.least:

@@ -18,13 +18,21 @@ from checkpoints.events.event import EventTerms
 from checkpoints.models import Checkpoint, Event, Plan, Run, Seal, Verification
 from checkpoints.values import digests
 
-from .base import ReadOnlyAdmin, having, listed, number_of, shown, since, words_of
+from .base import (
+    ReadOnlyAdmin,
+    make_list_link,
+    make_page_link,
+    make_since_filter,
+    make_value_filter,
+    number_of,
+    words_of,
+)
 
 
 @admin.display(description="digest")
 def brief_digest(self: Any, row: Checkpoint | Plan | Seal) -> str:
     """Show the beginning of a row's digest."""
-    return digests.brief(bytes(row.digest))
+    return digests.shorten_digest(bytes(row.digest))
 
 
 @admin.register(Run)
@@ -32,7 +40,7 @@ class RunAdmin(ReadOnlyAdmin):
     """Runs; found by number, key, or the beginning of the title."""
 
     list_display = ("number", "title_words", "agent", "team", "status", "next_step", "created_at", "page")
-    list_filter = ("status", since("created_at"), "team", "plan__agent")
+    list_filter = ("status", make_since_filter("created_at"), "team", "plan__agent")
     list_select_related = ("team", "plan")
     search_fields = ("title",)
     search_help_text = "R-7, a key, or the beginning of a title"
@@ -44,13 +52,13 @@ class RunAdmin(ReadOnlyAdmin):
         "title_words", "thread_words", "reason_words", "ending_words", "page", "checkpoints", "gates", "effects",
         "events", "legal_holds", "holds",
     )  # fmt: skip
-    page = shown("run", "page")
-    checkpoints = listed("checkpoints_checkpoint", "its checkpoints", run__id__exact="pk")
-    gates = listed("approvals_gate", "its gates", run__id__exact="pk")
-    effects = listed("agents_effect", "its effects", run__id__exact="pk")
-    legal_holds = listed("checkpoints_hold", "its legal holds", run__id__exact="pk")
-    holds = listed("checkpoints_technicalhold", "its technical holds", run__id__exact="pk")
-    events = listed("checkpoints_event", "its events", run_id="pk")
+    page = make_page_link("run", "page")
+    checkpoints = make_list_link("checkpoints_checkpoint", "its checkpoints", run__id__exact="pk")
+    gates = make_list_link("approvals_gate", "its gates", run__id__exact="pk")
+    effects = make_list_link("agents_effect", "its effects", run__id__exact="pk")
+    legal_holds = make_list_link("checkpoints_hold", "its legal holds", run__id__exact="pk")
+    holds = make_list_link("checkpoints_technicalhold", "its technical holds", run__id__exact="pk")
+    events = make_list_link("checkpoints_event", "its events", run_id="pk")
 
     @admin.display(description="run")
     def number(self, run: Run) -> str:
@@ -104,7 +112,7 @@ class PlanAdmin(ReadOnlyAdmin):
     search_fields = ("=agent",)
     readonly_fields = ("digest_brief", "runs")
     digest_brief = brief_digest
-    runs = listed("checkpoints_run", "its runs", plan__id__exact="pk")
+    runs = make_list_link("checkpoints_run", "its runs", plan__id__exact="pk")
 
 
 @admin.register(Event)
@@ -112,23 +120,23 @@ class EventAdmin(ReadOnlyAdmin):
     """Events as rows; the audit's page writes them as sentences."""
 
     list_display = ("id", "at", "kind", "in_run", "subject", "actor_name", "page")
-    list_filter = (having("kind", "kind", reading.kinds), since("at"))
+    list_filter = (make_value_filter("kind", "kind", reading.kinds), make_since_filter("at"))
     search_fields = ("subject",)
     search_help_text = "Words of the kind, the subject, the actor's name or the data"
-    readonly_fields = ("page", "said")
+    readonly_fields = ("page", "data_text")
 
     @admin.display(description="page")
     def page(self, event: Event) -> SafeString:
         return format_html('<a href="{}?subject={}">in the audit</a>', reverse("audit"), event.subject)
 
     @admin.display(description="data")
-    def said(self, event: Event) -> str:
+    def data_text(self, event: Event) -> str:
         return bytes(event.data).decode(errors="replace")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Event]:
         """Return all events but saved checkpoints, which have a list of their own."""
         queryset: Any = super().get_queryset(request)
-        return queryset.told()  # type: ignore[no-any-return]
+        return queryset.sealable()  # type: ignore[no-any-return]
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """Also allow filtering by run."""
@@ -145,7 +153,7 @@ class SealAdmin(ReadOnlyAdmin):
     """Seals, which reveal events that were altered, removed or inserted later."""
 
     list_display = ("id", "at", "count", "first_id", "last_id", "digest_brief")
-    list_filter = (since("at"),)
+    list_filter = (make_since_filter("at"),)
     search_fields = ("=id",)
     readonly_fields = ("digest_brief",)
     digest_brief = brief_digest
@@ -162,8 +170,8 @@ class VerificationAdmin(ReadOnlyAdmin):
     list_display = ("id", "status", "by_name", "created_at", "finished_at", "seals", "events", "faults")
     list_filter = ("status",)
     search_fields = ("=by",)
-    readonly_fields = ("found",)
+    readonly_fields = ("problems_text",)
 
     @admin.display(description="found")
-    def found(self, verification: Verification) -> str:
+    def problems_text(self, verification: Verification) -> str:
         return "\n".join(map(str, verification.problems())) or "nothing"

@@ -15,12 +15,21 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from checkpoints import actors
-from checkpoints.access.permissions import SET_LEGAL_HOLD, VIEW_EVENT, everywhere
+from checkpoints.access.permissions import SET_LEGAL_HOLD, VIEW_EVENT, may_everywhere
 from checkpoints.errors import CheckpointError, NoSuchCheckpoint
 from checkpoints.models import Checkpoint, Hold, Run, TechnicalHold
 from checkpoints.runs import holds
 
-from .base import ModelAdmin, ModelForm, NothingByHand, OfAllTeams, ReadOnlyAdmin, TakesOrders, having, words_of
+from .base import (
+    ModelAdmin,
+    ModelForm,
+    NothingByHand,
+    OfAllTeams,
+    ReadOnlyAdmin,
+    TakesOrders,
+    make_value_filter,
+    words_of,
+)
 
 # The names of this list and its pages; set here and not in Meta, so that they need no migration.
 Hold._meta.verbose_name, Hold._meta.verbose_name_plural = "legal hold", "legal holds"
@@ -143,7 +152,7 @@ class TechnicalHoldAdmin(Holds, ReadOnlyAdmin):
 
     reason_words = words_of("reason")
     list_display = ("about", "of_run", "kind", "reason_words", "made_by", "created_at", "freed_at")
-    list_filter = (having("kind", "kind", lambda: TECHNICAL), HoldStateFilter)
+    list_filter = (make_value_filter("kind", "kind", lambda: TECHNICAL), HoldStateFilter)
 
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
         """List the columns of a hold that can be shown as text."""
@@ -175,7 +184,7 @@ class HoldAdmin(TakesOrders, Holds):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Allow those who may set legal holds and see everything."""
-        return everywhere(request.user, SET_LEGAL_HOLD, VIEW_EVENT)
+        return may_everywhere(request.user, SET_LEGAL_HOLD, VIEW_EVENT)
 
     def save_model(self, request: HttpRequest, obj: Hold, form: Any, change: bool) -> None:
         """Set the hold, with its event."""
@@ -206,7 +215,7 @@ class HoldAdmin(TakesOrders, Holds):
         """Add the button that frees a legal hold, for those who may."""
         held = self.get_object(request, object_id)
         legal = held is not None and held.kind == Hold.Kind.LEGAL and held.freed_at is None
-        may = {"may_release": legal and everywhere(request.user, SET_LEGAL_HOLD), "held": held}
+        may = {"may_release": legal and may_everywhere(request.user, SET_LEGAL_HOLD), "held": held}
         return super().change_view(request, object_id, form_url, (extra_context or {}) | may)
 
 

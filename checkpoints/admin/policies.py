@@ -11,12 +11,12 @@ from django.db import models
 from django.http import HttpRequest, HttpResponse
 
 from checkpoints import actors
-from checkpoints.access.permissions import PRUNE_CHECKPOINTS, VIEW_EVENT, everywhere
+from checkpoints.access.permissions import PRUNE_CHECKPOINTS, VIEW_EVENT, may_everywhere
 from checkpoints.models import Plan, RetentionPolicy
 from checkpoints.retention import policies
 
-from .base import OfAllTeams, column
-from .durations import Days, spelled
+from .base import OfAllTeams, make_column
+from .durations import Days, spell_duration
 from .versions import NewestVersionsFilter, VersionedAdmin, VersionedForm
 
 
@@ -87,7 +87,7 @@ class RetentionPolicyAdmin(OfAllTeams, VersionedAdmin[RetentionPolicy]):
     list_display = ("whose", "version", "deletes", "age", "count", "milestones")
     list_filter = (NewestVersionsFilter,)
     ordering = ("agent", "-version")
-    deletes = column("enabled", "Deletes", boolean=True)
+    deletes = make_column("enabled", "Deletes", boolean=True)
     fieldsets = (
         (None, {"fields": ("agent", "enabled")}),
         (
@@ -106,7 +106,7 @@ class RetentionPolicyAdmin(OfAllTeams, VersionedAdmin[RetentionPolicy]):
     @admin.display(description="Newer than")
     def age(self, policy: RetentionPolicy) -> str:
         """Show the age up to which checkpoints are kept."""
-        return "no age rule" if policy.keep_days is None else spelled(timedelta(days=policy.keep_days))
+        return "no age rule" if policy.keep_days is None else spell_duration(timedelta(days=policy.keep_days))
 
     @admin.display(description="Newest")
     def count(self, policy: RetentionPolicy) -> int | str:
@@ -126,15 +126,15 @@ class RetentionPolicyAdmin(OfAllTeams, VersionedAdmin[RetentionPolicy]):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Apply Django's own rule to those who see everything."""
-        return everywhere(request.user, VIEW_EVENT) and super().has_add_permission(request)
+        return may_everywhere(request.user, VIEW_EVENT) and super().has_add_permission(request)
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """Apply Django's own rule to those who see everything."""
-        return everywhere(request.user, VIEW_EVENT) and super().has_change_permission(request, obj)
+        return may_everywhere(request.user, VIEW_EVENT) and super().has_change_permission(request, obj)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Add the button that starts a dry run, for those who may."""
-        may = {"may_look": everywhere(request.user, PRUNE_CHECKPOINTS)}
+        may = {"may_look": may_everywhere(request.user, PRUNE_CHECKPOINTS)}
         return super().changelist_view(request, (extra_context or {}) | may)
 
     def save_model(self, request: HttpRequest, obj: RetentionPolicy, form: Any, change: bool) -> None:

@@ -13,12 +13,12 @@ from django.template.defaultfilters import filesizeformat
 from django.template.response import TemplateResponse
 
 from checkpoints import actors, tasks
-from checkpoints.access.permissions import PRUNE_CHECKPOINTS, VIEW_EVENT, everywhere
+from checkpoints.access.permissions import PRUNE_CHECKPOINTS, VIEW_EVENT, may_everywhere
 from checkpoints.models import Prune
 from checkpoints.retention import policies, prune_report, prunes
 from checkpoints.retention.errors import PruneRefused
 
-from .base import ModelAdmin, NothingByHand, OfAllTeams, TakesOrders, column
+from .base import ModelAdmin, NothingByHand, OfAllTeams, TakesOrders, make_column
 
 AT_ONCE = 1.5  # seconds of work inside the request; a worker does the rest
 PAGE = 50  # runs
@@ -28,10 +28,10 @@ PAGE = 50  # runs
 class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
     """All dry runs and prunes."""
 
-    list_display = ("__str__", "status", "at", "by_name", "shown", "deleted", "kept", "freed_", "finished_at")
+    list_display = ("__str__", "status", "at", "by_name", "shown", "deleted", "not_deleted", "freed_", "finished_at")
     sortable_by = ()
     list_filter = ("status", "nightly")
-    shown = column("checkpoints", "In the dry run")
+    shown = make_column("checkpoints", "In the dry run")
 
     @admin.display(description="Deleted")
     def deleted(self, prune: Prune) -> int | str:
@@ -39,7 +39,7 @@ class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
         return prune.removed if prune.started_at else "-"
 
     @admin.display(description="Kept")
-    def kept(self, prune: Prune) -> int | str:
+    def not_deleted(self, prune: Prune) -> int | str:
         """Count the checkpoints of the dry run that are not deleted."""
         return prune.kept_after_all if prune.started_at else "-"
 
@@ -54,7 +54,7 @@ class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
 
     def may_order(self, request: HttpRequest) -> bool:
         """Allow those who may prune and see everything."""
-        return everywhere(request.user, PRUNE_CHECKPOINTS, VIEW_EVENT)
+        return may_everywhere(request.user, PRUNE_CHECKPOINTS, VIEW_EVENT)
 
     def look(self, request: HttpRequest) -> HttpResponse:
         """Begin a dry run."""
@@ -97,7 +97,7 @@ class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
             "title": str(prune.get_status_display()),
             "prune": prune,
             "agents": agents,
-            "held": prune_report.held(prune),
+            "held": prune_report.count_by_hold_kind(prune),
             "stayed": list(prune_report.kept_after_all(prune)),
             "freed": prune_report.freed(prune),
             "files": prune_report.files(prune),
@@ -106,7 +106,7 @@ class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
             "lines": list(prune_report.lines(prune, start=max(page.start_index() - 1, 0), limit=PAGE)),
             "runs": sum(agent["runs"] for agent in agents),
             "seen": bytes(prune.digest).hex(),
-            "may_apply": everywhere(request.user, PRUNE_CHECKPOINTS),
+            "may_apply": may_everywhere(request.user, PRUNE_CHECKPOINTS),
             "changed": changed(prune),
             "since": prune_report.made_since(prune).count() if prune.status == Prune.Status.SHOWN else 0,
             "faults": prune.lines.exclude(fault="").order_by("run_id")[:PAGE],

@@ -15,13 +15,13 @@ from django.db import transaction
 from psycopg.types.numeric import Int4, Int8
 
 from checkpoints.actors import SYSTEM
-from checkpoints.events.event_log import Entry, append
-from checkpoints.events.event_proof import CHECKPOINTS, ROWS, is_of_digest, key
+from checkpoints.events.event_log import Entry, append_events
+from checkpoints.events.event_proof import CHECKPOINTS, ROWS, is_of_digest, seal_key
 from checkpoints.layout.assembly import name_of_checkpoint
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.seals.problem import IntegrityProblem
 
-from .covered_rows import UNPROVEN, told
+from .covered_rows import UNPROVEN, covering_events
 
 NO_PROOF = "bears no proof: somebody wrote it who does not have the key that is set here"
 PART = 20_000  # runs that one event holds
@@ -37,7 +37,7 @@ def require(*, finish: bool) -> None:
     At the end of an update, since the release before writes none; with the key. Once in a database, whatever key signed
     it: with another key nobody vouches again for what was slipped in meanwhile.
     """
-    if not key() or not finish or told([CHECKPOINTS]):
+    if not seal_key() or not finish or covering_events([CHECKPOINTS]):
         return
     with transaction.atomic():
         before = [(str(run), seq) for run, seq in run_sql(_WITHOUT, [])]
@@ -46,12 +46,12 @@ def require(*, finish: bool) -> None:
             Entry(kind="seal.checkpoints", subject=CHECKPOINTS, by=SYSTEM, data={ROWS: {}, "unproven": dict(part)})
             for part in parts
         ]
-        append(entries)
+        append_events(entries)
 
 
 def _last_without() -> dict[str, int] | None:
     """Return the last number without a proof that counts, by run; None where proofs are not required."""
-    events = told([CHECKPOINTS]) if key() else []
+    events = covering_events([CHECKPOINTS]) if seal_key() else []
     parts = [event.data["unproven"] for event in events if event.holds]
     return {run: seq for part in parts for run, seq in part.items()} if events else None
 

@@ -13,9 +13,9 @@ from django.db.models import Model, QuerySet
 
 from checkpoints.errors import NotVerified
 from checkpoints.events.event_proof import ROWS, is_proven
-from checkpoints.postgresql.sql import microseconds, run_sql
+from checkpoints.postgresql.sql import run_sql, to_microseconds
 from checkpoints.seals.problem import IntegrityProblem
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
 BATCH = 500  # subjects
 NO_EVENT = "no event vouches for it"
@@ -28,10 +28,10 @@ SELECT kind, subject, version, data FROM checkpoints_event
 WHERE kind = ANY($1) AND subject LIKE $2 AND NOT (kind = 'checkpoint.saved') ORDER BY at DESC, id DESC LIMIT $3"""
 
 
-def digest(row: Model, columns: Sequence[str], **more: Any) -> str:
+def digest_of_row(row: Model, columns: Sequence[str], **more: Any) -> str:
     """Return the digest of these columns of a row, and of `more`, in hex."""
     values = {name: _plain(getattr(row, name)) for name in columns}
-    return hashlib.sha256(canonical({**values, **more})).hexdigest()
+    return hashlib.sha256(encode_canonical({**values, **more})).hexdigest()
 
 
 def _plain(value: Any) -> Any:
@@ -40,7 +40,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes | memoryview):
         return hashlib.sha256(value).hexdigest()
     if isinstance(value, datetime):
-        return microseconds(value)
+        return to_microseconds(value)
     if isinstance(value, timedelta):
         return value // timedelta(microseconds=1)
     return str(value) if isinstance(value, UUID | str) else value
@@ -112,34 +112,34 @@ class CoveredTable:
         for most in (1, 1000):
             for kind, subject, version, data in run_sql(_NEWEST, [list(self.begins), f"{self.name}:%", most]):
                 number = subject.partition(":")[2]
-                if number.isascii() and number.isdigit() and is_proven(kind, subject, version, decode(data)):
+                if number.isascii() and number.isdigit() and is_proven(kind, subject, version, decode_canonical(data)):
                     return int(number)
         return 0
 
     def _wrong(self, numbers: Sequence[int]) -> dict[int, list[IntegrityProblem]]:
-        result, present = self._told(numbers), self.present(numbers)
+        result, present = self._events_by_subject(numbers), self.present(numbers)
         found = {}
         for number in numbers:
             subject = f"{self.name}:{number}"
             found[number] = _compare(subject, result.get(subject, []), present.get(number, {}))
         return {number: problems for number, problems in found.items() if problems}
 
-    def _told(self, numbers: Sequence[int]) -> dict[str, list[CoveringEvent]]:
+    def _events_by_subject(self, numbers: Sequence[int]) -> dict[str, list[CoveringEvent]]:
         found: dict[str, list[CoveringEvent]] = {}
-        for event in told([f"{self.name}:{number}" for number in numbers]):
+        for event in covering_events([f"{self.name}:{number}" for number in numbers]):
             found.setdefault(event.subject, []).append(event)
         return found
 
 
-def told(subjects: Sequence[str]) -> list[CoveringEvent]:
+def covering_events(subjects: Sequence[str]) -> list[CoveringEvent]:
     """Return the covering events of these subjects, by subject, in the order in which they were written."""
     return _covering(run_sql(_TOLD, [list(subjects)]))
 
 
-def _covering(found: Iterable[Sequence[Any]]) -> list[CoveringEvent]:
+def _covering(rows: Iterable[Sequence[Any]]) -> list[CoveringEvent]:
     events = [
-        CoveringEvent(id, kind, subject, version, decode(data))
-        for id, kind, subject, version, data in found
+        CoveringEvent(id, kind, subject, version, decode_canonical(data))
+        for id, kind, subject, version, data in rows
         if data is not None and b'"rows"' in data
     ]
     return [event for event in events if ROWS in event.data]
@@ -150,11 +150,11 @@ def claims(events: Sequence[CoveringEvent]) -> dict[str, tuple[str, int]]:
     return {name: (item, event.id) for event in events for name, item in event.data[ROWS].items()}
 
 
-def _compare(subject: str, told: Sequence[CoveringEvent], present: Mapping[str, str]) -> list[IntegrityProblem]:
+def _compare(subject: str, events: Sequence[CoveringEvent], present: Mapping[str, str]) -> list[IntegrityProblem]:
     """Compare a subject's rows with its events, in order; the last event that names a row counts."""
-    last, first = claims(told), dict[tuple[str, int], CoveringEvent]()
+    last, first = claims(events), dict[tuple[str, int], CoveringEvent]()
     problems = []
-    for event in told:
+    for event in events:
         before = first.setdefault((event.kind, event.version), event)
         if not event.holds:
             problems.append(IntegrityProblem(f"event {event.id}", f"({event.kind} of {subject}) {UNPROVEN}"))
@@ -194,13 +194,13 @@ def check_row(name: str, number: int) -> None:
         raise NotVerified(*problem)
 
 
-def check_locked(subject: str, present: Mapping[str, str], found: Iterable[Sequence[Any]]) -> None:
-    """Check a row against the events that the statement which locked it `found`, in order. Raises NotVerified.
+def check_locked(subject: str, present: Mapping[str, str], rows: Iterable[Sequence[Any]]) -> None:
+    """Check a row against its events, `rows` of the statement that locked it, in order. Raises NotVerified.
 
     The statement may have waited for another change's lock: it then has the row after it, and no event of it.
     """
-    if _compare(subject, _covering(found), present):
-        for problem in _compare(subject, told([subject]), present):
+    if _compare(subject, _covering(rows), present):
+        for problem in _compare(subject, covering_events([subject]), present):
             raise NotVerified(*problem)
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from django.conf import settings
 from django.db.models import Max, QuerySet
 
-from checkpoints.events.commit_order import Cursor, beyond, settled
-from checkpoints.events.event_proof import key
+from checkpoints.events.commit_order import Cursor, events_after, settled_events
+from checkpoints.events.event_proof import seal_key
 from checkpoints.models import Event, Seal
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.seals import anchors
@@ -41,20 +41,20 @@ def export_path() -> Path:
 
 def begin(*, after: int = 0) -> VerificationWalk:
     """Begin a walk over the seals stored now, from the one after `after` on."""
-    return VerificationWalk(key(), after, Seal.objects.aggregate(upto=Max("pk"))["upto"] or 0)
+    return VerificationWalk(seal_key(), after, Seal.objects.aggregate(upto=Max("pk"))["upto"] or 0)
 
 
 def verify(
-    *, after: int = 0, exported: Path | None = None, told: Callable[[VerificationWalk], object] = id
+    *, after: int = 0, exported: Path | None = None, on_step: Callable[[VerificationWalk], object] = id
 ) -> Iterator[IntegrityProblem]:
-    """Yield all problems as they are found. `told` is called after each step.
+    """Yield all problems as they are found. `on_step` is called after each step.
 
     Raises OSError if `exported` is named and cannot be read.
     """
     walk = begin(after=after)
     while not walk.done:
         yield from walk.step()
-        told(walk)
+        on_step(walk)
     yield from walk.chain.digests()
     yield from exported_seals(exported, since=after)
 
@@ -66,10 +66,10 @@ def exported_seals(exported: Path | None = None, *, since: int = 0) -> Iterator[
         return
     with ExitStack() as stack:
         lines = stack.enter_context(path.open(encoding="utf-8", errors="replace"))
-        yield from anchors.check(lines, _stored, key=key(), name=path.name, since=since)
+        yield from anchors.check(lines, _stored, key=seal_key(), name=path.name, since=since)
 
 
-def ahead(walk: VerificationWalk) -> int:
+def total_seals(walk: VerificationWalk) -> int:
     """Return the number of seals that a walk will have checked at its end."""
     return walk.seals + Seal.objects.filter(pk__gt=walk.at, pk__lte=walk.upto).count()
 
@@ -84,15 +84,15 @@ def newest_seal() -> Seal | None:
     return Seal.objects.only("last_xid", "last_id").order_by("-pk").first()
 
 
-def unsealed(last: Seal | None) -> QuerySet[Event]:
+def unsealed_events(last: Seal | None) -> QuerySet[Event]:
     """Return the settled events after the newest seal, in order."""
-    events = settled().exclude(kind="checkpoint.saved")
-    return beyond(events, Cursor(last.last_xid, last.last_id)) if last else events
+    events = settled_events().exclude(kind="checkpoint.saved")
+    return events_after(events, Cursor(last.last_xid, last.last_id)) if last else events
 
 
 def tail() -> UnsealedTail:
     """Return how many events no seal covers yet, and how long the oldest has waited."""
-    times = list(unsealed(newest_seal()).values_list("at", flat=True)[:COUNTED])
+    times = list(unsealed_events(newest_seal()).values_list("at", flat=True)[:COUNTED])
     oldest = min(times, default=None)
     now = run_sql("SELECT clock_timestamp()", [])[0][0]
     return UnsealedTail(len(times), oldest, bool(oldest and now - oldest > LATE))

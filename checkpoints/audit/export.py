@@ -17,7 +17,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from checkpoints.events.commit_order import Cursor, beyond, until
+from checkpoints.events.commit_order import Cursor, events_after, events_until
 from checkpoints.models import Event, EventText, Seal
 from checkpoints.seals import leaves, merkle
 from checkpoints.seals.export_lines import FORMAT, ExportedEvent, to_json
@@ -41,7 +41,7 @@ class ExportRequest:
     upto: Cursor
     keep: Callable[[QuerySet[Event]], QuerySet[Event]]
     filters: dict[str, Any]
-    made: str  # ISO 8601
+    made_at: str  # ISO 8601
     by: str
     texts: bool = False
 
@@ -55,9 +55,9 @@ class _Sum:
     events: int = 0
     seals: int = 0
 
-    def line(self, said: dict[str, Any]) -> bytes:
-        text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
-        data = _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode() + b"\n"
+    def line(self, values: dict[str, Any]) -> bytes:
+        text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+        data = _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode() + b"\n"
         self.sha.update(data)
         return data
 
@@ -92,16 +92,16 @@ def in_order(asked: ExportRequest) -> Iterator[SealedRow]:
     """Yield the requested events in the order of their places, reading page by page."""
     at = Cursor()
     while True:
-        ahead = until(beyond(asked.events, at), asked.upto).order_by("xid", "id")
+        ahead = events_until(events_after(asked.events, at), asked.upto).order_by("xid", "id")
         page = list(ahead[:PAGE])
         kept = asked.keep(Event.objects.filter(pk__in=[event.pk for event in page]))
         yield from map(reading.row_of, kept.order_by("xid", "id"))
         if len(page) < PAGE:
             return
-        at = Cursor.of(page[-1])
+        at = Cursor.from_event(page[-1])
 
 
-def told(asked: ExportRequest) -> Iterator[ExportedEvent]:
+def events_without_proofs(asked: ExportRequest) -> Iterator[ExportedEvent]:
     """Yield the requested events without proofs, each with its text if texts are requested."""
     for page in RowStream(in_order(asked)).pages(PAGE):
         yield from _with_texts([ExportedEvent(row) for row in page], asked)
@@ -114,7 +114,7 @@ def _covering(row: SealedRow | None) -> SealFact | None:
     at = {"last_xid__gte": row.xid}
     found = Seal.objects.filter(**at).exclude(last_xid=row.xid, last_id__lt=row.id).order_by("last_xid", "last_id")
     seal = found.first()
-    return reading.kept(seal) if seal else None
+    return reading.seal_fact(seal) if seal else None
 
 
 def _from(first: int, last: int) -> Iterator[SealFact]:
@@ -167,7 +167,7 @@ def _header(asked: ExportRequest, before: SealFact | None) -> dict[str, Any]:
     return {
         "holdpoint": "audit export",
         "format": FORMAT,
-        "made": asked.made,
+        "made": asked.made_at,
         "by": asked.by,
         "filters": asked.filters,
         "upto": str(asked.upto),

@@ -15,7 +15,7 @@ from django.utils.dateparse import parse_datetime
 
 from checkpoints.events.event import EventTerms
 from checkpoints.models import Event, EventText, Run
-from checkpoints.postgresql.text_search import beginnings
+from checkpoints.postgresql.text_search import prefix_query
 
 MOST_TEXTS = 10_000  # texts that one search finds, the newest
 _NUMBER = re.compile(r"(?:R-|run:)?(\d{1,18})", re.IGNORECASE)
@@ -40,15 +40,15 @@ class AuditFilters:
     words: str = ""
 
     @classmethod
-    def read(cls, said: Mapping[str, str]) -> Self:
+    def read(cls, values: Mapping[str, str]) -> Self:
         """Parse typed values, by the filters' names. Raises NoFilter for an invalid one."""
-        texts = {name: said.get(name, "").strip()[:200] for name in ("kind", "subject", "agent", "actor", "words")}
+        texts = {name: values.get(name, "").strip()[:200] for name in ("kind", "subject", "agent", "actor", "words")}
         return cls(
             **texts,
-            run=_number(said.get("run", ""), "run"),
-            team=_number(said.get("team", ""), "team"),
-            since=_time(said.get("since", ""), "since"),
-            until=_time(said.get("until", ""), "until"),
+            run=_number(values.get("run", ""), "run"),
+            team=_number(values.get("team", ""), "team"),
+            since=_time(values.get("since", ""), "since"),
+            until=_time(values.get("until", ""), "until"),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class AuditFilters:
 
 def query_of(words: str) -> SearchQuery | None:
     """Build a search for all of these words as beginnings of words; None without a word."""
-    found = beginnings(words.lower())  # the database may be able to lower only ASCII letters
+    found = prefix_query(words.lower())  # the database may be able to lower only ASCII letters
     return SearchQuery(found, config="simple", search_type="raw") if found else None
 
 

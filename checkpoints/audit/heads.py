@@ -12,7 +12,7 @@ from checkpoints.models import Gap
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.seals.seal import SealFact
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 
 from .removals import Removals
 
@@ -50,7 +50,7 @@ def check(seals: Iterable[SealFact], removals: Removals) -> Iterator[IntegrityPr
 
 def heads_of(seal: SealFact) -> list[SealedHead]:
     """Return the heads that a seal covers. Raises ValueError, TypeError or AttributeError if they are malformed."""
-    values: dict[str, Any] = decode(seal.heads or b"{}")
+    values: dict[str, Any] = decode_canonical(seal.heads or b"{}")
     return [SealedHead(int(run), int(seq), bytes.fromhex(digest)) for run, (seq, digest) in values.items()]
 
 
@@ -70,6 +70,6 @@ def _pruned(heads: list[SealedHead], removals: Removals) -> tuple[set[SealedHead
     wrong: dict[int, list[str]] = {}
     for head in sorted(heads, key=lambda head: head.run):
         if head.run in newest:
-            digests, wrong[head.run] = removals.of(head.run, newest[head.run])
+            digests, wrong[head.run] = removals.digests_of(head.run, newest[head.run])
             found |= {head} if head.digest in digests else set()
     return found, wrong

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 from checkpoints.models import Event, Seal
-from checkpoints.postgresql.sql import microseconds, run_sql
+from checkpoints.postgresql.sql import run_sql, to_microseconds
 from checkpoints.seals.leaves import SealedRow
 from checkpoints.seals.seal import SealFact
 
@@ -32,12 +32,12 @@ WITH RECURSIVE found AS (
 ) SELECT kind FROM found WHERE kind IS NOT NULL"""
 
 
-def kept(seal: Seal) -> SealFact:
+def seal_fact(seal: Seal) -> SealFact:
     """Return a stored seal as plain data."""
     heads, marks = bytes(seal.heads), bytes(seal.marks)
     return SealFact(
         id=seal.pk,
-        at=microseconds(seal.at),
+        at=to_microseconds(seal.at),
         first=(seal.first_xid, seal.first_id),
         last=(seal.last_xid, seal.last_id),
         count=seal.count,
@@ -55,7 +55,7 @@ def row_of(event: Event) -> SealedRow:
     """Return an event as plain data."""
     digest = None if event.text_digest is None else bytes(event.text_digest)
     return SealedRow(
-        event.pk, event.xid, microseconds(event.at), event.kind, event.run_id, event.team_id, event.subject,
+        event.pk, event.xid, to_microseconds(event.at), event.kind, event.run_id, event.team_id, event.subject,
         event.version, event.actor, event.actor_name, bytes(event.data), digest,
     )  # fmt: skip
 
@@ -70,7 +70,7 @@ def seals(after: int, upto: int, *, events: int) -> list[SealFact]:
             break
         wanted.append(pk)
         covered += count
-    return [kept(seal) for seal in Seal.objects.filter(pk__in=wanted).order_by("pk")]
+    return [seal_fact(seal) for seal in Seal.objects.filter(pk__in=wanted).order_by("pk")]
 
 
 def events(after: tuple[int, int], upto: tuple[int, int]) -> Iterator[SealedRow]:
@@ -97,7 +97,7 @@ def kinds() -> list[str]:
 def seal_before(seal: int) -> SealFact | None:
     """Return the seal before this one; None if there is none."""
     found = Seal.objects.filter(pk__lt=seal).order_by("-pk").first()
-    return kept(found) if found else None
+    return seal_fact(found) if found else None
 
 
 class RowStream:

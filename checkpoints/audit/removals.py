@@ -18,7 +18,7 @@ from checkpoints.models import Event, Gap, RetentionPolicy, Run
 from checkpoints.seals.chain import OTHERWISE, UNKNOWN, WITHOUT
 from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.store import gaps
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 
 RUNS = 64  # runs whose removals are cached
 NO_EVENT = "no event recorded it"
@@ -49,7 +49,7 @@ def judged(run_id: int) -> Iterator[JudgedGap]:
     untold = _untold(run_id, light)
     before: Gap | None = None
     for gap in known.filter(number__in=list(untold)).iterator(chunk_size=20):
-        yield JudgedGap(gap, gaps.faults(gap, before), [*_made(gap), *untold[gap.number]])
+        yield JudgedGap(gap, gaps.faults(gap, before), [*_key_faults(gap), *untold[gap.number]])
         before = gap
 
 
@@ -57,7 +57,7 @@ def unreadable(run_id: int) -> list[IntegrityProblem]:
     """Report the events of this run's removals that do not name the gap that they left."""
     return [
         IntegrityProblem(f"event {event}", "tells of a removal without the gap that it left")
-        for event, _, data in _told(run_id)
+        for event, _, data in _removal_events(run_id)
         if _named(data) is None
     ]
 
@@ -68,7 +68,7 @@ class Removals:
     def __init__(self) -> None:
         self.known: dict[int, tuple[int, frozenset[bytes], list[str]]] = {}
 
-    def of(self, run_id: int, newest: int) -> tuple[frozenset[bytes], list[str]]:
+    def digests_of(self, run_id: int, newest: int) -> tuple[frozenset[bytes], list[str]]:
         """Return the digests that a run's gaps account for, and the faults of the gaps that do not count."""
         if run_id not in self.known or self.known[run_id][0] < newest:
             while len(self.known) >= RUNS:
@@ -88,9 +88,9 @@ def _accounted(run_id: int) -> tuple[frozenset[bytes], list[str]]:
     return frozenset(found), wrong
 
 
-def _made(gap: Gap) -> list[str]:
+def _key_faults(gap: Gap) -> list[str]:
     """Report a gap that was not made with the key that is set."""
-    key = event_proof.key()
+    key = event_proof.seal_key()
     if gaps.digest_of(gap, key) == bytes(gap.digest):
         return []
     plain = bool(key) and gaps.digest_of(gap, b"") == bytes(gap.digest)
@@ -103,7 +103,7 @@ def _untold(run_id: int, known: list[Gap]) -> dict[int, list[str]]:
 
     An event names the newest gap of its removal.
     """
-    lines = _told(run_id) if known else []
+    lines = _removal_events(run_id) if known else []
     named = {result: (event, actor) for event, actor, data in lines if (result := _named(data))}
     orders = _orders(max(event for event, _ in named.values())) if named else []
     programs = _of_programs(run_id) if named else []
@@ -153,13 +153,16 @@ def _of_programs(run_id: int) -> list[tuple[int, str, str]]:
     if not Run.objects.filter(pk=run_id, plan__external=True).exists():
         return []
     found = Event.objects.filter(run_id=run_id, kind="retention.requested").order_by("pk")
-    return [(pk, actor, str(_said(data).get("policy"))) for pk, actor, data in found.values_list("pk", "actor", "data")]
+    return [
+        (pk, actor, str(_decode_data(data).get("policy")))
+        for pk, actor, data in found.values_list("pk", "actor", "data")
+    ]
 
 
 def _orders(upto: int) -> list[_Order]:
     """Return the orders to prune before an event, the oldest first."""
     found = Event.objects.filter(kind="retention.ordered", pk__lt=upto).order_by("pk")
-    ordered = [(pk, actor, subject, _said(data)) for pk, actor, subject, data in found.values_list(*_COLUMNS)]
+    ordered = [(pk, actor, subject, _decode_data(data)) for pk, actor, subject, data in found.values_list(*_COLUMNS)]
     ends = Event.objects.filter(kind="retention.finished").values_list("subject", "pk")
     finished = dict(ends.order_by("-pk"))
     versions = {policy.pk: (policy.called, policy.version) for policy in RetentionPolicy.objects.all()}
@@ -175,15 +178,15 @@ def _orders(upto: int) -> list[_Order]:
 _COLUMNS = ("pk", "actor", "subject", "data")
 
 
-def _told(run_id: int) -> list[tuple[int, str, dict[str, Any]]]:
+def _removal_events(run_id: int) -> list[tuple[int, str, dict[str, Any]]]:
     """Return the events of a run's removals: id, actor, data."""
     found = Event.objects.filter(run_id=run_id, kind="retention.pruned").order_by("pk")
-    return [(pk, actor, _said(data)) for pk, actor, data in found.values_list("pk", "actor", "data")]
+    return [(pk, actor, _decode_data(data)) for pk, actor, data in found.values_list("pk", "actor", "data")]
 
 
-def _said(data: bytes | memoryview) -> dict[str, Any]:
+def _decode_data(data: bytes | memoryview) -> dict[str, Any]:
     try:
-        words = decode(bytes(data))
+        words = decode_canonical(bytes(data))
     except (ValueError, RecursionError):
         return {}
     return words if isinstance(words, dict) else {}

@@ -15,14 +15,14 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from checkpoints.events.event_proof import key
+from checkpoints.events.event_proof import seal_key
 from checkpoints.models import Checkpoint, Event, Run, Seal
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.seals import leaves, merkle
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
-from .database import export_path, newest_seal, unsealed
-from .reading import kept, row_of
+from .database import export_path, newest_seal, unsealed_events
+from .reading import row_of, seal_fact
 
 LOCK = 0x686F6C6470  # pg_advisory_xact_lock key of the one sealer
 BATCH = 10_000
@@ -35,10 +35,10 @@ def seal_once() -> Seal | None:
         if not run_sql("SELECT pg_try_advisory_xact_lock($1)", [LOCK])[0][0]:
             return None
         last = Seal.objects.order_by("-pk").first()
-        events = list(unsealed(last)[:BATCH])
+        events = list(unsealed_events(last)[:BATCH])
         if not events:
             return None
-        seal = _made(events, last)
+        seal = _make_seal(events, last)
         seal.save(force_insert=True)
         transaction.on_commit(lambda: _export(seal))
     return seal
@@ -46,21 +46,21 @@ def seal_once() -> Seal | None:
 
 def lag() -> float:
     """Return the seconds for which the oldest event that could be sealed has waited; 0.0 if none waits."""
-    waiting = unsealed(newest_seal())
+    waiting = unsealed_events(newest_seal())
     oldest = waiting.annotate(age=Now() - F("at")).values_list("age", flat=True).first()
     return oldest.total_seconds() if oldest else 0.0
 
 
-def _made(events: list[Event], last: Seal | None) -> Seal:
+def _make_seal(events: list[Event], last: Seal | None) -> Seal:
     rows = [row_of(event) for event in events]
     seal = Seal(
         at=run_sql("SELECT clock_timestamp()", [])[0][0],
         first_xid=rows[0].xid, first_id=rows[0].id, last_xid=rows[-1].xid, last_id=rows[-1].id,
-        count=len(rows), merkle_root=merkle.root([leaves.leaf(row) for row in rows]), marks=leaves.pack(rows),
+        count=len(rows), merkle_root=merkle.root([leaves.compute_leaf(row) for row in rows]), marks=leaves.pack(rows),
         heads=_heads({row.run_id for row in rows if row.run_id is not None}),
         previous=bytes(last.digest) if last else None, digest=b"",
     )  # fmt: skip
-    seal.digest = kept(seal).expected(key())
+    seal.digest = seal_fact(seal).expected(seal_key())
     return seal
 
 
@@ -71,11 +71,11 @@ def _heads(runs: set[int]) -> bytes:
         "pk", "seq", "digest"
     )
     places = {pk: [seq, bytes(digest).hex()] for pk, seq, digest in found}
-    return canonical({str(run): places[head] for run, head in heads.items() if head in places})
+    return encode_canonical({str(run): places[head] for run, head in heads.items() if head in places})
 
 
 def _export(seal: Seal) -> None:
-    fact = kept(seal)
+    fact = seal_fact(seal)
     log.info("audit.sealed", **fact.to_json(heads=False))
     try:
         path = export_path()

@@ -15,9 +15,9 @@ from typing import Any
 from checkpoints.errors import ValueRefused
 from checkpoints.seals import merkle
 from checkpoints.seals.chain import UNKNOWN, SealChain
-from checkpoints.seals.compare import compare
+from checkpoints.seals.compare import compare_seal
 from checkpoints.seals.export_lines import FORMAT, ExportedEvent, from_json
-from checkpoints.seals.leaves import EventMark, leaf
+from checkpoints.seals.leaves import EventMark, compute_leaf
 from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.seals.seal import SealFact
 from checkpoints.values import canonical_json
@@ -52,7 +52,7 @@ class ExportCheck:
     anchors: Mapping[int, bytes] = field(default_factory=dict)  # digests of seals, by number, that were kept elsewhere
     verdict: ExportVerdict = field(default_factory=lambda: ExportVerdict({}))
     seal: SealFact | None = None
-    told: list[ExportedEvent] = field(default_factory=list)  # of the seal at hand; at most as many as it covers
+    events: list[ExportedEvent] = field(default_factory=list)  # of the seal at hand; at most as many as it covers
     place: tuple[int, int] = (0, 0)
     ended: bool = False
 
@@ -74,7 +74,7 @@ class ExportCheck:
 
     def _begin(self, line: bytes) -> None:
         try:
-            header = canonical_json.parse(line)
+            header = canonical_json.parse_json(line)
             known = header["holdpoint"] == "audit export" and isinstance(header["filters"], dict)
         except UNREADABLE:
             header, known = {}, False
@@ -91,7 +91,7 @@ class ExportCheck:
             yield IntegrityProblem(f"line {number}", "stands after the end")
             return
         try:
-            value = canonical_json.parse(line)
+            value = canonical_json.parse_json(line)
             if "end" in value:
                 self.ended = True
                 yield from self._close_seal()
@@ -113,17 +113,17 @@ class ExportCheck:
         self.verdict.first = self.verdict.first or seal.id
         self.verdict.last = seal.id
 
-    def _event(self, number: int, told: ExportedEvent) -> Iterator[IntegrityProblem]:
-        row = told.row
+    def _event(self, number: int, event: ExportedEvent) -> Iterator[IntegrityProblem]:
+        row = event.row
         self.verdict.events += 1
         if row.place <= self.place:
             yield IntegrityProblem(
                 f"event {row.id}", f"(line {number}) stands after one that is later: the order was changed"
             )
         self.place = max(row.place, self.place)
-        if told.text is not None and hashlib.sha256(b"".join(told.text)).digest() != row.text_digest:
+        if event.text is not None and hashlib.sha256(b"".join(event.text)).digest() != row.text_digest:
             yield IntegrityProblem(f"event {row.id}", f"the text of event {row.id} is not what was written")
-        if told.index is None:
+        if event.index is None:
             if self.seal is not None and row.place <= self.seal.last:
                 words = f"({row.kind}) was slipped in: it lies in the range of seal {self.seal.id}, and in no seal"
                 yield IntegrityProblem(f"event {row.id}", words)
@@ -132,12 +132,12 @@ class ExportCheck:
                 f"event {row.id}", f"(line {number}) stands under no seal: the line of its seal was removed"
             )
         else:
-            self.told.append(told)
+            self.events.append(event)
 
     def _close_seal(self) -> Iterator[IntegrityProblem]:
         """Check the events of the current seal, all of which have been read by now."""
-        seal, heads = self.seal, self.told
-        self.told = []
+        seal, heads = self.seal, self.events
+        self.events = []
         if seal is None or not heads:
             return
         self.verdict.sealed += len(heads)
@@ -145,18 +145,18 @@ class ExportCheck:
             yield from self._whole(seal, heads)
             return
         for event in heads:
-            if merkle.climb(leaf(event.row), event.index or 0, seal.count, event.path or []) != seal.root:
+            if merkle.climb(compute_leaf(event.row), event.index or 0, seal.count, event.path or []) != seal.root:
                 yield from self._differing(seal, event)
 
-    def _whole(self, seal: SealFact, told: list[ExportedEvent]) -> Iterator[IntegrityProblem]:
+    def _whole(self, seal: SealFact, events: list[ExportedEvent]) -> Iterator[IntegrityProblem]:
         """Check the events of a seal that was exported whole; report each missing or altered one."""
-        if len(told) == seal.count and merkle.root([leaf(event.row) for event in told]) == seal.root:
+        if len(events) == seal.count and merkle.root([compute_leaf(event.row) for event in events]) == seal.root:
             return
-        there = {event.index for event in told}
+        there = {event.index for event in events}
         missing = [index for index in range(seal.count) if index not in there]
         for index in missing[:20]:
             after = max(
-                (event for event in told if (event.index or 0) < index), key=lambda e: e.row.place, default=None
+                (event for event in events if (event.index or 0) < index), key=lambda e: e.row.place, default=None
             )
             beside = f" after event {after.row.id}" if after else ""
             yield IntegrityProblem(
@@ -164,18 +164,18 @@ class ExportCheck:
             )
         if len(missing) > 20:
             yield IntegrityProblem(f"seal {seal.id}", f"and {len(missing) - 20} more of its events were removed")
-        altered = [problem for event in told for problem in self._differing(seal, event)]
+        altered = [problem for event in events for problem in self._differing(seal, event)]
         yield from altered
         if not (missing or altered):
             yield IntegrityProblem(
                 f"seal {seal.id}", "its events do not lead to its root: they are not what was sealed"
             )
 
-    def _differing(self, seal: SealFact, told: ExportedEvent) -> Iterator[IntegrityProblem]:
-        row, mark = told.row, EventMark(told.row.xid, told.row.id, told.mark[:32], told.mark[32:])
-        found = compare(seal.id, [mark], [row])
+    def _differing(self, seal: SealFact, event: ExportedEvent) -> Iterator[IntegrityProblem]:
+        row, mark = event.row, EventMark(event.row.xid, event.row.id, event.mark[:32], event.mark[32:])
+        found = compare_seal(seal.id, [mark], [row])
         yield from found
-        if not found and told.path is not None:
+        if not found and event.path is not None:
             yield IntegrityProblem(f"event {row.id}", f"({row.kind}) is not what seal {seal.id} covers at its place")
 
     def _end(self, end: Any, sha: Any) -> Iterator[IntegrityProblem]:

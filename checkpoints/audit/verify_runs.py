@@ -15,7 +15,7 @@ from uuid import UUID
 from checkpoints.errors import NotVerified
 from checkpoints.layout import rows
 from checkpoints.layout.assembly import Assembly, name_of
-from checkpoints.layout.chunks import ChunkContents, fetcher, read_chunk
+from checkpoints.layout.chunks import ChunkContents, make_fetcher, read_chunk
 from checkpoints.layout.rows import CheckpointRow
 from checkpoints.models import Checkpoint, Chunk, Gap, Run
 from checkpoints.postgresql.sql import run_sql
@@ -60,7 +60,7 @@ def verify_all() -> list[IntegrityProblem]:
             continue
         if stored[0] not in (digests.of_segment(content), digests.of_canonical(content)):
             problems.append(
-                IntegrityProblem(f"chunk {digests.brief(stored[0])}", "the content does not match its digest")
+                IntegrityProblem(f"chunk {digests.shorten_digest(stored[0])}", "the content does not match its digest")
             )
     return [*dict.fromkeys(problems), *database.verify()]
 
@@ -79,7 +79,7 @@ class _Walk:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.contents = ChunkContents(fetcher(run.lineage))
+        self.contents = ChunkContents(make_fetcher(run.lineage))
         self.assembly: Assembly | None = None
         self.digests: dict[UUID, bytes] = {}
         self.seq = 0

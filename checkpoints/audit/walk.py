@@ -17,11 +17,11 @@ from checkpoints.events.event_proof import REQUIRED, is_proven
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.seals import leaves, merkle
 from checkpoints.seals.chain import SealChain
-from checkpoints.seals.compare import ComparisonSources, compare
+from checkpoints.seals.compare import ComparisonSources, compare_seal
 from checkpoints.seals.leaves import SealedRow
 from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.seals.seal import SealFact
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 
 from . import heads, reading
 from .covered_rows import CoveredTable, covers
@@ -119,9 +119,9 @@ class VerificationWalk:
         return {name: getattr(self, name) for name in names} | {"wrong": [list(row) for row in self.wrong]}
 
     @classmethod
-    def from_json(cls, said: dict[str, Any], *, key: bytes) -> VerificationWalk:
+    def from_json(cls, values: dict[str, Any], *, key: bytes) -> VerificationWalk:
         """Continue a walk that `to_json` saved."""
-        return cls(key, **said | {"wrong": [tuple(item) for item in said["wrong"]]})
+        return cls(key, **values | {"wrong": [tuple(item) for item in values["wrong"]]})
 
 
 def _erased(subjects: list[str]) -> set[str]:
@@ -137,18 +137,18 @@ def _erased(subjects: list[str]) -> set[str]:
 
 def _holds(event: Sequence[Any]) -> bool:
     kind, subject, version, data = event
-    return is_proven(kind, subject, version, decode(data))
+    return is_proven(kind, subject, version, decode_canonical(data))
 
 
 def check_seal(seal: SealFact, rows: list[SealedRow], sources: ComparisonSources) -> list[IntegrityProblem]:
     """Check one seal against the events in its range."""
     name, marks = f"seal {seal.id}", _marks(seal)
     if marks is not None:
-        return compare(seal.id, marks, rows, sources)
+        return compare_seal(seal.id, marks, rows, sources)
     problems = [IntegrityProblem(name, "its root and what is kept of its events beside it do not agree")]
     if len(rows) != seal.count:
         problems.append(IntegrityProblem(name, f"sealed {seal.count} events, there are {len(rows)}"))
-    elif rows and merkle.root([leaves.leaf(row) for row in rows]) != seal.root:
+    elif rows and merkle.root([leaves.compute_leaf(row) for row in rows]) != seal.root:
         problems.append(
             IntegrityProblem(name, f"an event between {rows[0].id} and {rows[-1].id} is not what was sealed")
         )

@@ -60,17 +60,17 @@ class Cursor(NamedTuple):
         return made
 
     @classmethod
-    def of(cls, event: Event) -> Self:
+    def from_event(cls, event: Event) -> Self:
         """Return the cursor after this event."""
         return cls(event.xid, event.pk)
 
 
-def settled() -> QuerySet[Event]:
+def settled_events() -> QuerySet[Event]:
     """Return the events of transactions below the horizon, in order."""
     return Event.objects.filter(xid__lt=Horizon()).order_by("xid", "id")
 
 
-def after(cursor: Cursor, limit: int = 500) -> tuple[list[Event], bool]:
+def read_after(cursor: Cursor, limit: int = 500) -> tuple[list[Event], bool]:
     """Read the next events after a cursor, in order; tell also whether more is committed, below the horizon or not.
 
     Every web process runs this for every event, so it bypasses the ORM and is one statement.
@@ -80,17 +80,17 @@ def after(cursor: Cursor, limit: int = 500) -> tuple[list[Event], bool]:
     return events, len(events) == limit or found[0][0]
 
 
-def beyond(events: QuerySet[Event], cursor: Cursor | Sequence[Expression]) -> QuerySet[Event]:
+def events_after(events: QuerySet[Event], cursor: Cursor | Sequence[Expression]) -> QuerySet[Event]:
     """Return the events after a cursor, or after the places of one in a prepared statement."""
     return events.filter(TupleGreaterThan((F("xid"), F("id")), cast(Sequence[int], cursor)))
 
 
-def until(events: QuerySet[Event], cursor: Cursor) -> QuerySet[Event]:
+def events_until(events: QuerySet[Event], cursor: Cursor) -> QuerySet[Event]:
     """Return the events up to a cursor, itself included."""
     return events.filter(TupleLessThanOrEqual((F("xid"), F("id")), cast(Sequence[int], cursor)))
 
 
-def newest() -> Cursor:
+def newest_cursor() -> Cursor:
     """Return the cursor after the newest settled event."""
     found = run_sql(_NEWEST, [])
     return Cursor(*found[0]) if found else Cursor()

@@ -50,7 +50,7 @@ class EventTerms(Func):
 class EventQuerySet(models.QuerySet["Event"]):
     """Questions about many events."""
 
-    def told(self) -> EventQuerySet:
+    def sealable(self) -> EventQuerySet:
         """Exclude saved checkpoints, which the run's own page lists."""
         return self.exclude(kind=NOT_SEALED)
 

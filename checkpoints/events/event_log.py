@@ -15,8 +15,8 @@ from psycopg.types.numeric import Int4, Int8
 
 from checkpoints import request_ids
 from checkpoints.actors import Actor
-from checkpoints.postgresql.sql import Statement, run_sql, storable
-from checkpoints.values.canonical_json import canonical
+from checkpoints.postgresql.sql import Statement, make_storable, run_sql
+from checkpoints.values.canonical_json import encode_canonical
 
 from . import event_proof, wakeup
 
@@ -69,24 +69,26 @@ def record(
     text: str | None = None,
 ) -> None:
     """Append one event, and wake the tailers after commit; see Entry."""
-    append([Entry(kind=kind, subject=subject, by=by, run=run, team_id=team_id, version=version, data=data, text=text)])
+    append_events(
+        [Entry(kind=kind, subject=subject, by=by, run=run, team_id=team_id, version=version, data=data, text=text)]
+    )
 
 
-def append(entries: Sequence[Entry], *, beside: Sequence[Statement] = ()) -> None:
-    """Append events in this order, and wake the tailers once after commit. `beside`: see run_sql."""
+def append_events(entries: Sequence[Entry], *, extras: Sequence[Statement] = ()) -> None:
+    """Append events in this order, and wake the tailers once after commit. `extras`: see run_sql."""
     salts = [secrets.token_bytes(16) for _ in entries]
     words = [None if entry.text is None else entry.text.encode(errors="replace") for entry in entries]
     rows = [_row(*row) for row in zip(entries, salts, words, strict=True)]
     # No savepoint: if the event cannot be written, the change that it records must not be written either.
     with transaction.atomic(savepoint=False):
         if 1 <= len(rows) <= _FEW:
-            written = run_sql(_plain(len(rows)), list(chain.from_iterable(rows)), beside=beside)
+            written = run_sql(_plain(len(rows)), list(chain.from_iterable(rows)), extras=extras)
         else:
             columns = [list(column) for column in zip(*rows, strict=True)]
-            written = run_sql(_EVENTS, columns, beside=beside) if rows or beside else []
+            written = run_sql(_EVENTS, columns, extras=extras) if rows or extras else []
         for (event,), salt, text in zip(written, salts, words, strict=True):
             if text is not None:
-                found_by = storable(text.decode(errors="replace"))[:FINDABLE]
+                found_by = make_storable(text.decode(errors="replace"))[:FINDABLE]
                 run_sql(_TEXT, [event, salt, text, found_by])
     wakeup.ring_after_commit()
 
@@ -106,7 +108,7 @@ def _row(entry: Entry, salt: bytes, words: bytes | None) -> tuple[Any, ...]:
     return (
         entry.kind, Int8(run.pk) if run else None, None if team is None else Int8(team), entry.subject,
         Int4(entry.version), entry.by.id, entry.by.name,
-        canonical(event_proof.proven(entry.kind, entry.subject, entry.version, data)),
+        encode_canonical(event_proof.proven(entry.kind, entry.subject, entry.version, data)),
         None if words is None else hashlib.sha256(salt + words).digest(),
     )  # fmt: skip
 

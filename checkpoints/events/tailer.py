@@ -25,7 +25,7 @@ from checkpoints.postgresql import fitness, xid_offset
 from checkpoints.postgresql.sql import run_sql
 
 from . import wakeup
-from .commit_order import Cursor, after, newest
+from .commit_order import Cursor, newest_cursor, read_after
 from .event import Event
 
 PERIOD = 1.0  # seconds between reads without a wake-up
@@ -88,7 +88,7 @@ class Tailer:
                 await asyncio.sleep(max(0.0, began + JOINED - loop.time()))
                 self._rung.clear()
         finally:
-            await end(listener)
+            await end_task(listener)
             self._thread.submit(connections.close_all)
             self._thread.shutdown(wait=False)
 
@@ -135,8 +135,8 @@ class Tailer:
                 xid_offset.refuse_ahead(self.cursor.xid if self.cursor else 0)
                 self._asked = True
             if self.cursor is None:
-                self.cursor = newest()
-            return after(self.cursor, BATCH)
+                self.cursor = newest_cursor()
+            return read_after(self.cursor, BATCH)
         except Exception:
             self._asked = False
             connections.close_all()
@@ -150,7 +150,7 @@ class Tailer:
             raise
         except Exception:  # one bad event must not stop all later ones
             log.exception("tailer.cannot_deliver", events=len(events))
-        self.cursor = Cursor.of(events[-1])
+        self.cursor = Cursor.from_event(events[-1])
         await self._count(events)
 
     async def _count(self, events: list[Event]) -> None:
@@ -183,7 +183,7 @@ def _agents(runs: set[int]) -> dict[int, str]:
         return {}
 
 
-async def end(task: asyncio.Task[None]) -> None:
+async def end_task(task: asyncio.Task[None]) -> None:
     """Cancel `task` until it has ended.
 
     redis-py sends through `asyncio.wait_for`, which on Python 3.11 swallows a cancellation that coincides with the end

@@ -59,13 +59,13 @@ def ring_after_commit() -> None:
     transaction.on_commit(ring)
 
 
-def publish(to: str, said: str) -> None:
+def publish(to: str, message: str) -> None:
     """Publish a message that carries no authority and may be lost. Never raises."""
     global _quiet_until
     if time.monotonic() < _quiet_until:
         return
     try:
-        _client().publish(to, said)
+        _client().publish(to, message)
     except (redis.RedisError, OSError):
         _quiet_until = time.monotonic() + PAUSE_AFTER_FAILURE
 

@@ -15,7 +15,7 @@ from checkpoints.errors import NotVerified
 from checkpoints.layout import payloads
 from checkpoints.layout.payloads import Op
 from checkpoints.values import digests
-from checkpoints.values.list_digests import ListDigest, measure
+from checkpoints.values.list_digests import ListDigest, measure_line
 
 from .chunks import MARKS, ChunkContents, ListItems
 from .parts import ListField, ListTail, Part, WholeField
@@ -42,7 +42,7 @@ class Assembly:
         """Apply rows in order, fetching all the chunks that they name at once."""
         unpacked = [(row, *self._unpack(row)) for row in trail]
         try:
-            self.contents.collect(references(line for _, _, lines in unpacked for line in lines))
+            self.contents.collect(chunk_references(line for _, _, lines in unpacked for line in lines))
         except ValueError as error:
             raise NotVerified(name_of(self._row()), f"what it names cannot be read ({error})") from error
         for row, ops, lines in unpacked:
@@ -56,7 +56,7 @@ class Assembly:
 
     def _unpack(self, row: CheckpointRow) -> tuple[list[Op], list[bytes]]:
         before, self.last = self.last, row
-        made = unpack(row)
+        made = unpack_row(row)
         # Pruning may have turned a later row than the named anchor into an anchor, which this row then builds on.
         builds_on = before is not None and row.anchor_seq <= before.seq
         if row.anchor_seq != row.seq and not (
@@ -71,7 +71,7 @@ class Assembly:
         return made
 
     def _apply(self, ops: list[Op], lines: list[bytes]) -> None:
-        for op, taken in portions(ops, lines):
+        for op, taken in split_portions(ops, lines):
             verb, name = op[0], op[1]
             if verb == "set":
                 self.fields[name] = taken[0]
@@ -116,7 +116,7 @@ class Assembly:
     def _part(self, field: bytes | ListItems) -> Part:
         wide = self.wide or self.contents.wide
         if isinstance(field, bytes):
-            digest, size = measure(field)
+            digest, size = measure_line(field)
             return WholeField(digest, size, field, wide)
         field.measure()
         rest = tuple(field.tail)
@@ -131,7 +131,7 @@ class Assembly:
         return self.contents.values(field.portions(), wide=self.wide)
 
 
-def unpack(row: CheckpointRow) -> tuple[list[Op], list[bytes]]:
+def unpack_row(row: CheckpointRow) -> tuple[list[Op], list[bytes]]:
     """Verify a row by its checksum and return its ops and lines. Raises NotVerified."""
     if row.expected_checksum() != row.checksum:
         raise NotVerified(name_of(row), "the stored bytes do not match their checksum")
@@ -147,7 +147,7 @@ def check_header(row: CheckpointRow) -> None:
         raise NotVerified(name_of(row), "its columns do not match its digest")
 
 
-def portions(ops: list[Op], lines: list[bytes]) -> Iterator[Portion]:
+def split_portions(ops: list[Op], lines: list[bytes]) -> Iterator[Portion]:
     """Yield each op with the lines that it takes. Raises ValueError if lines are missing or left over."""
     at = 0
     for op in ops:
@@ -161,7 +161,7 @@ def portions(ops: list[Op], lines: list[bytes]) -> Iterator[Portion]:
         raise ValueError("lines are left over")
 
 
-def references(lines: Iterable[bytes]) -> set[bytes]:
+def chunk_references(lines: Iterable[bytes]) -> set[bytes]:
     """Return the lines that name a chunk."""
     return {line for line in lines if line[:1] in MARKS}
 

@@ -14,8 +14,8 @@ from checkpoints.errors import NotVerified
 from checkpoints.layout import payloads
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import decode
-from checkpoints.values.list_digests import ListDigest, measure
+from checkpoints.values.canonical_json import decode_canonical
+from checkpoints.values.list_digests import ListDigest, measure_line
 
 from .parts import SealedStretch, size_of
 
@@ -92,7 +92,7 @@ class ChunkContents:
         Raises NotVerified, and ValueError for a malformed reference.
         """
         while lines:
-            values = {measure(line)[0] for line in lines if line[:1] == b"@"}
+            values = {measure_line(line)[0] for line in lines if line[:1] == b"@"}
             entries = [SealedStretch.of_line(line) for line in lines if line[:1] == b"#"]
             stretches = {entry.digest for entry in entries}
             wanted = (values | stretches) - self.content.keys()
@@ -102,12 +102,16 @@ class ChunkContents:
             # items by its list's digest, one of stretches by its own, so that none can name itself.
             for digest in values - self.values_checked:
                 if digests.of_canonical(self.content[digest][0]) != digest:
-                    raise NotVerified(f"chunk {digests.brief(digest)}", "the content does not match its digest")
+                    raise NotVerified(
+                        f"chunk {digests.shorten_digest(digest)}", "the content does not match its digest"
+                    )
             self.values_checked |= values
             for digest in stretches & found.keys():
                 content = found[digest][0]
                 if content[:1] == b"#" and digests.of_segment(content) != digest:
-                    raise NotVerified(f"chunk {digests.brief(digest)}", "the content does not match its digest")
+                    raise NotVerified(
+                        f"chunk {digests.shorten_digest(digest)}", "the content does not match its digest"
+                    )
             self.wide = self.wide or any(wide for _, wide in found.values())
             lines = {line for entry in entries for line in _named(entry, self.content[entry.digest][0])}
 
@@ -129,21 +133,21 @@ class ChunkContents:
 
     def value(self, line: bytes, *, wide: bool) -> Any:
         """Return the value on a line."""
-        return decode(self._text(line), wide=wide or self.wide)
+        return decode_canonical(self._text(line), wide=wide or self.wide)
 
     def values(self, portions: Iterable[bytes], *, wide: bool) -> list[Any]:
         """Return the values on item lines: single ones, or joined by newlines. Raises ValueError."""
         made: list[Any] = []
         for lines in portions:
             try:
-                made += decode(b"[%b]" % lines.replace(b"\n", b","), wide=wide or self.wide)
+                made += decode_canonical(b"[%b]" % lines.replace(b"\n", b","), wide=wide or self.wide)
             except ValueError:  # no JSON begins as a reference does
                 texts = [self._text(line) for line in lines.split(b"\n")]
-                made += decode(b"[%b]" % b",".join(texts), wide=wide or self.wide)
+                made += decode_canonical(b"[%b]" % b",".join(texts), wide=wide or self.wide)
         return made
 
     def _text(self, line: bytes) -> bytes:
-        return self.content[measure(line)[0]][0] if line[:1] == b"@" else line
+        return self.content[measure_line(line)[0]][0] if line[:1] == b"@" else line
 
 
 def _named(entry: SealedStretch, content: bytes) -> list[bytes]:
@@ -153,7 +157,7 @@ def _named(entry: SealedStretch, content: bytes) -> list[bytes]:
     return [line for line in content.split(b"\n") if line[:1] in MARKS]
 
 
-def fetcher(lineage: int) -> Fetch:
+def make_fetcher(lineage: int) -> Fetch:
     """Return a function that reads chunks of one lineage from the database, each verified by its checksum."""
 
     def fetch(wanted: set[bytes]) -> dict[bytes, tuple[bytes, bool]]:
@@ -161,7 +165,7 @@ def fetcher(lineage: int) -> Fetch:
         for digest, codec, payload, checksum in run_sql(_CHUNKS, [lineage, list(wanted)]):
             found[digest] = read_chunk(lineage, digest, codec, payload, checksum)
         for digest in wanted - found.keys():
-            raise NotVerified(f"chunk {digests.brief(digest)}", "is missing")
+            raise NotVerified(f"chunk {digests.shorten_digest(digest)}", "is missing")
         return found
 
     return fetch
@@ -169,7 +173,7 @@ def fetcher(lineage: int) -> Fetch:
 
 def read_chunk(lineage: int, digest: bytes, codec: int, payload: bytes, checksum: bytes) -> tuple[bytes, bool]:
     """Verify a chunk by its checksum; return its content and whether it holds wide integers. Raises NotVerified."""
-    name = f"chunk {digests.brief(digest)}"
+    name = f"chunk {digests.shorten_digest(digest)}"
     if payloads.chunk_checksum(lineage, digest, codec, payload) != checksum:
         raise NotVerified(name, "the stored bytes do not match their checksum")
     try:

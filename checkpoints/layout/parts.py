@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from checkpoints.layout.payloads import ChunkBlob
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import encode
-from checkpoints.values.list_digests import LARGE, ListDigest, measure, reference
+from checkpoints.values.canonical_json import encode_with_width
+from checkpoints.values.list_digests import LARGE, ListDigest, make_reference, measure_line
 
 SEGMENT = 128 * 1024  # bytes after which a sealed stretch is cut
 INLINE = 2048  # bytes; a smaller tail is not worth a chunk yet
@@ -97,11 +97,11 @@ Part = WholeField | ListField
 
 def line_of(value: Any) -> ValueLine:
     """Encode a value as a line, with its chunk if it is large. Raises ValueRefused."""
-    data, wide = encode(value)
+    data, wide = encode_with_width(value)
     if len(data) <= LARGE:
         return ValueLine(data, len(data), wide, None)
     digest = digests.of_canonical(data)
-    return ValueLine(reference(len(data), digest), len(data), wide, ChunkBlob(digest, data, wide))
+    return ValueLine(make_reference(len(data), digest), len(data), wide, ChunkBlob(digest, data, wide))
 
 
 def whole(line: ValueLine) -> WholeField:
@@ -112,7 +112,7 @@ def whole(line: ValueLine) -> WholeField:
 
 def size_of(lines: Iterable[bytes]) -> int:
     """Return the bytes of the items on these lines. Raises ValueError for a malformed reference."""
-    return sum([measure(line)[1] if line.startswith(b"@") else len(line) for line in lines])
+    return sum([measure_line(line)[1] if line.startswith(b"@") else len(line) for line in lines])
 
 
 def empty(list_format: type[ListDigest]) -> ListField:

@@ -15,8 +15,8 @@ from checkpoints.errors import StateTooLarge, ValueRefused
 from checkpoints.layout import payloads
 from checkpoints.postgresql import wire
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import canonical, is_utf8
-from checkpoints.values.json_pointer import pointer
+from checkpoints.values.canonical_json import encode_canonical, is_utf8
+from checkpoints.values.json_pointer import make_pointer
 from checkpoints.values.list_digests import ListDigest
 from checkpoints.values.ops import Write
 
@@ -88,21 +88,21 @@ class RowDraft:
     changes: StateChanges
     fields: dict[str, bytes]
     size: int
-    made: Snapshot | None = None
+    cached_snapshot: Snapshot | None = None
 
     def snapshot(self) -> Snapshot:
         """Return the snapshot that the row will be once written. Made once, possibly while the database writes."""
-        if self.made is None:
+        if self.cached_snapshot is None:
             row = self.row
-            self.made = Snapshot(
+            self.cached_snapshot = Snapshot(
                 row.run_id, self.lineage, row.plan_id, row.id, row.seq, row.digest, self.changes.finish(), self.fields,
                 row.state_digest, row.next_step, row.at, row.token, row.anchor_seq, self.changes.parts, self.size,
                 self.changes.list_format,
             )  # fmt: skip
-        return self.made
+        return self.cached_snapshot
 
 
-def draft(
+def draft_row(
     base: Snapshot | None,
     writes: Mapping[str, Write],
     header: Header,
@@ -161,7 +161,7 @@ def weight(name: str, part: Part | None) -> int:
 
 @lru_cache(1024)
 def _name_size(name: str) -> int:
-    return len(canonical(name))
+    return len(encode_canonical(name))
 
 
 def size_of(after: Mapping[str, Part]) -> int:
@@ -178,7 +178,7 @@ def _size(base: Snapshot | None, after: dict[str, Part], writes: Mapping[str, Wr
     if size > limit and (base is None or size > base.size):
         culprit = max(writes, key=lambda name: weight(name, after.get(name)))
         raise StateTooLarge(
-            pointer(culprit),
+            make_pointer(culprit),
             f"is the largest field written to a state of {size:,} bytes; the limit is {limit:,}: write less, or keep "
             "large files as artifacts",
         )

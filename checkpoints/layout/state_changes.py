@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from checkpoints.errors import ValueRefused
 from checkpoints.layout.payloads import PLAIN, ChunkBlob, Op
-from checkpoints.values.canonical_json import decode
-from checkpoints.values.json_pointer import pointer
+from checkpoints.values.canonical_json import decode_canonical
+from checkpoints.values.json_pointer import make_pointer
 from checkpoints.values.list_digests import ListDigest
-from checkpoints.values.ops import Append, Drop, Splice, Write, checked, normalise
+from checkpoints.values.ops import Append, Drop, Splice, Write, check_write, smallest_write
 
 from . import parts
 from .parts import ListField, Part, ValueLine
@@ -55,7 +55,7 @@ class StateChanges:
         try:
             self._write(name, value)
         except ValueRefused as error:
-            raise ValueRefused(pointer(name) + error.pointer, error.reason) from error
+            raise ValueRefused(make_pointer(name) + error.pointer, error.reason) from error
 
     def _write(self, name: str, value: Write) -> None:
         if isinstance(value, Drop):
@@ -65,7 +65,7 @@ class StateChanges:
         elif isinstance(value, (Append, Splice)):
             self._splice(name, value)
         elif isinstance(value, (list, tuple)):
-            smaller = normalise(self.state.get(name), value)
+            smaller = smallest_write(self.state.get(name), value)
             if isinstance(smaller, (Append, Splice)):
                 self._splice(name, smaller, PLAIN)
             else:
@@ -78,7 +78,7 @@ class StateChanges:
             self.edits.append(_Edit(name, [line]))
 
     def _splice(self, name: str, write: Append | Splice, mark: tuple[str, ...] = ()) -> None:
-        old, start, delete, items = checked(self.state.get(name), write)
+        old, start, delete, items = check_write(self.state.get(name), write)
         verb = "append" if isinstance(write, Append) else "splice"
         series = self.parts.get(name)
         if not isinstance(series, ListField):
@@ -132,10 +132,10 @@ def _lines(items: Any) -> list[ValueLine]:
         for item in items:
             made.append(parts.line_of(item))
     except ValueRefused as error:
-        raise ValueRefused(pointer(len(made)) + error.pointer, error.reason) from error
+        raise ValueRefused(make_pointer(len(made)) + error.pointer, error.reason) from error
     return made
 
 
 def _plain(lines: list[ValueLine]) -> list[Any]:
     """Decode lines that were just made."""
-    return [decode(line.blob.content if line.blob else line.text, wide=line.wide) for line in lines]
+    return [decode_canonical(line.blob.content if line.blob else line.text, wide=line.wide) for line in lines]

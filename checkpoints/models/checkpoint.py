@@ -28,7 +28,7 @@ class CheckpointQuerySet(models.QuerySet["Checkpoint"]):
     def with_noted(self) -> CheckpointQuerySet:
         """Annotate each checkpoint with the count of people's notes on it as `noted`; see checkpoints.runs.notes."""
         subject = Concat(Value("checkpoint:"), Cast(OuterRef("pk"), models.CharField()))
-        events = apps.get_model("checkpoints", "Event")._default_manager.told().filter(subject=subject)
+        events = apps.get_model("checkpoints", "Event")._default_manager.sealable().filter(subject=subject)
         case = Case(When(kind="checkpoint.noted", then=1), default=-1)
         kept = events.filter(kind__in=("checkpoint.noted", "checkpoint.note_removed")).order_by().values("subject")
         return self.annotate(noted=Coalesce(Subquery(kept.annotate(sum=Sum(case)).values("sum")), Value(0)))

@@ -13,7 +13,7 @@ from .run import Run
 IMPLIED = re.compile("posted-[0-9a-f]{12}")
 
 
-def named(agent: str, version: str) -> str:
+def name_plan(agent: str, version: str) -> str:
     """Name the agent, and its version if a person gave it one.
 
     A posted gate implies a plan whose version is a digest, which is left out.
@@ -58,4 +58,4 @@ class Plan(models.Model):
     @property
     def named(self) -> str:
         """Name the agent and its version for people."""
-        return named(self.agent, self.version)
+        return name_plan(self.agent, self.version)

@@ -23,11 +23,11 @@ from checkpoints import signals
 from checkpoints.access import permissions
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
-from checkpoints.postgresql.sql import run_sql, storable
-from checkpoints.values.canonical_json import canonical
+from checkpoints.postgresql.sql import make_storable, run_sql
+from checkpoints.values.canonical_json import encode_canonical
 
 from . import run_status
-from .run_status import move
+from .run_status import move_runs
 
 WAYS = (("team", permissions.VIEW_RUN),)  # see checkpoints.access.permissions
 COUNTED = 5_000  # runs of a status
@@ -112,7 +112,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
         The caller rings for them. A run that somebody else is about to move is left alone.
         """
-        return [WokenRun(*row) for row in move(run_status.WAKE_DUE, [most, by.id, by.name])]
+        return [WokenRun(*row) for row in move_runs(run_status.WAKE_DUE, [most, by.id, by.name])]
 
 
 class Run(models.Model):
@@ -220,18 +220,18 @@ class Run(models.Model):
     def begin_waiting(self, reason: str) -> None:
         """Set a run that is not inserted yet to what it would be once started, claimed and released to wait."""
         self.status, self.version, self.token, self.attempts = Run.Status.WAITING, 2, 1, 1
-        self.reason = storable(reason[:300])
+        self.reason = make_storable(reason[:300])
 
     def begin_held(self, reason: str) -> None:
         """Set a run that is not inserted yet to one that waits for its turn."""
-        self.status, self.version, self.reason = Run.Status.WAITING, 1, storable(reason[:300])
+        self.status, self.version, self.reason = Run.Status.WAITING, 1, make_storable(reason[:300])
 
     def wake(self, by: Actor) -> bool:
         """Queue a waiting run and wake a worker after commit; False where it was not waiting. Safe to repeat."""
         # Registered first, so that the worker is woken before the pages.
         values = {"run_id": self.pk, "plan": self.plan, "priority": self.priority}
         transaction.on_commit(partial(signals.run_needs_attention.send, sender=Run, **values))
-        woken = move(run_status.WAKE, [self.pk, by.id, by.name])
+        woken = move_runs(run_status.WAKE, [self.pk, by.id, by.name])
         if woken:
             self.status, ((self.wake_at, self.version),) = Run.Status.QUEUED, woken
         return bool(woken)
@@ -242,9 +242,9 @@ class Run(models.Model):
 
     def cancel(self, by: Actor, reason: str = "") -> bool:
         """End a live run. A new token fences a worker that runs it. False if it had ended."""
-        words = storable(reason[:300])
-        data = canonical(event_log.with_request({}))
-        ended = move(run_status.CANCEL, [self.pk, words, by.id, by.name, data])
+        words = make_storable(reason[:300])
+        data = encode_canonical(event_log.with_request({}))
+        ended = move_runs(run_status.CANCEL, [self.pk, words, by.id, by.name, data])
         if ended:
             self.refresh_from_db()
         return bool(ended)
@@ -254,7 +254,7 @@ class Run(models.Model):
 
         Call it, like `settled`, in the transaction of the holder of the run's token.
         """
-        values = {"ending_reason": storable(reason[:300]), "ending_by": by.id, "ending_by_name": by.name}
+        values = {"ending_reason": make_storable(reason[:300]), "ending_by": by.id, "ending_by_name": by.name}
         self._note(settling=True, ending=ending, **values)
 
     def settled(self) -> None:

@@ -134,7 +134,7 @@ _WITH_PARENT = _BEGINNING | {"columns": "id, team_id, parent_id, status"}
 STOP = _moved(_STOPPED, kind=_KINDS, **_WITH_PARENT) + _counted("$28, $29")
 
 
-def move(statement: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+def move_runs(statement: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Run one of these statements and wake the tailers after commit; return its result.
 
     WAKE_DUE and REST have many rows, the others have at most one.

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.seals.problem import IntegrityProblem
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
 SHOWN = 100  # findings that are kept; all are counted
 LEASE = timedelta(seconds=60)
@@ -80,13 +80,13 @@ class Verification(models.Model):
             self.refresh_from_db()
         return bool(taken)
 
-    def put_down(self, place: dict[str, Any], found: list[IntegrityProblem], *, of: int) -> bool:
+    def put_down(self, place: dict[str, Any], problems: list[IntegrityProblem], *, total: int) -> bool:
         """Store a slice's findings, and where the next slice continues; False if another worker has taken over."""
-        return bool(self._mine().update(**self._kept(place, found), of=of, busy_until=None))
+        return bool(self._mine().update(**self._progress_columns(place, problems), of=total, busy_until=None))
 
-    def end(self, place: dict[str, Any], found: list[IntegrityProblem]) -> bool:
+    def end(self, place: dict[str, Any], problems: list[IntegrityProblem]) -> bool:
         """Record the outcome, in the audit too; False if another worker has taken over."""
-        kept = self._kept(place, found)
+        kept = self._progress_columns(place, problems)
         status = Verification.Status.FAILED if kept["faults"] else Verification.Status.PASSED
         with transaction.atomic():
             if not self._mine().update(**kept, of=kept["seals"], status=status, finished_at=Now(), busy_until=None):
@@ -99,17 +99,17 @@ class Verification(models.Model):
 
     def problems(self) -> list[IntegrityProblem]:
         """Return the first findings, up to SHOWN."""
-        return [IntegrityProblem(*item) for item in decode(bytes(self.findings))]
+        return [IntegrityProblem(*item) for item in decode_canonical(bytes(self.findings))]
 
     def _mine(self) -> VerificationQuerySet:
         return Verification.objects.underway().filter(pk=self.pk, token=self.token)
 
-    def _kept(self, place: dict[str, Any], found: list[IntegrityProblem]) -> dict[str, Any]:
-        shown = [list(problem) for problem in (*self.problems(), *found)][:SHOWN]
+    def _progress_columns(self, place: dict[str, Any], problems: list[IntegrityProblem]) -> dict[str, Any]:
+        shown = [list(problem) for problem in (*self.problems(), *problems)][:SHOWN]
         return {
-            "place": canonical(place),
+            "place": encode_canonical(place),
             "seals": place.get("seals", 0),
             "events": place.get("events", 0),
-            "faults": self.faults + len(found),
-            "findings": canonical(shown),
+            "faults": self.faults + len(problems),
+            "findings": encode_canonical(shown),
         }

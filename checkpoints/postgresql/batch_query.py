@@ -29,7 +29,7 @@ class ParameterPlace(Expression):
         self.number = number
 
     def as_sql(self, compiler: object, connection: object) -> Any:
-        """Return itself as the parameter, which `columns` replaces by its number."""
+        """Return itself as the parameter, which `select_columns` replaces by its number."""
         return "%s", [self]
 
 
@@ -45,11 +45,11 @@ class BatchStatement:
         """Run the queries in one snapshot and return the columns; `values` fill the places."""
         found: dict[str, list[Any]] = {name: [] for name in self.names}
         if self.asked:
-            found.update(zip(self.asked, run_sql(self.sql, list(map(typed, values)))[0], strict=True))
+            found.update(zip(self.asked, run_sql(self.sql, list(map(type_numbers, values)))[0], strict=True))
         return found
 
 
-def columns(**rows: QuerySet[Any, Any] | Sql) -> BatchStatement:
+def select_columns(**rows: QuerySet[Any, Any] | Sql) -> BatchStatement:
     """Build one statement that reads one column (`values("name")`) from each of these querysets, in its order."""
     parts: list[str] = []
     asked: list[str] = []
@@ -59,18 +59,18 @@ def columns(**rows: QuerySet[Any, Any] | Sql) -> BatchStatement:
         except EmptyResultSet:
             continue
         asked.append(name)
-        parts.append(f"ARRAY({filled(sql, parameters)})")
+        parts.append(f"ARRAY({fill_parameters(sql, parameters)})")
     return BatchStatement(f"SELECT {', '.join(parts)}", tuple(asked), tuple(rows))
 
 
-def typed(value: Any) -> Any:
+def type_numbers(value: Any) -> Any:
     """Return a number, or a list's, as eight bytes whatever its size: a statement is prepared anew for each type."""
     if isinstance(value, list):
-        return list(map(typed, value))
+        return list(map(type_numbers, value))
     return Int8(value) if type(value) is int else value
 
 
-def filled(sql: str, parameters: Sequence[Any]) -> str:
+def fill_parameters(sql: str, parameters: Sequence[Any]) -> str:
     """Return the statement with its parameters inserted as constants, and its places as numbers."""
     pieces = zip_longest(sql.split("%s"), map(_written, parameters), fillvalue="")
     return "".join(text.replace("%%", "%") + value for text, value in pieces)

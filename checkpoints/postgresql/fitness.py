@@ -37,7 +37,7 @@ def fault(*, migrating: bool = False) -> str:
     A restored database may only be migrated until `manage.py restored` was run.
     """
     try:
-        return _found(migrating=migrating)
+        return _find_fault(migrating=migrating)
     except psycopg.OperationalError:
         return ""
 
@@ -49,11 +49,11 @@ def refuse() -> None:
     Raises UnfitDatabase and the database's errors.
     """
     with connection.wrap_database_errors:
-        if unfit := _found():
+        if unfit := _find_fault():
             raise UnfitDatabase(unfit)
 
 
-def _found(*, migrating: bool = False) -> str:
+def _find_fault(*, migrating: bool = False) -> str:
     (oldest,) = connection.features.minimum_database_version or (0,)
     with _connected() as first:
         if first.info.server_version < oldest * 10_000:

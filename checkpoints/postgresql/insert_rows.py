@@ -37,8 +37,8 @@ def insert_rows(rows: Sequence[Model]) -> None:
             setattr(row, name, value)
 
 
-def insertion(rows: Sequence[Model]) -> list[Statement]:
-    """Return the statement that inserts these rows, for `beside`, none for no rows; ids not given stay unknown."""
+def build_insertion(rows: Sequence[Model]) -> list[Statement]:
+    """Return the statement that inserts these rows, for `extras`, none for no rows; ids not given stay unknown."""
     return [_insertion(rows)[:2]] if rows else []
 
 
@@ -50,7 +50,7 @@ def next_ids(many: int, *models: type[Model]) -> list[tuple[int, ...]]:
 @cache
 def _next_ids(models: Sequence[type[Model]]) -> str:
     tables = (f"pg_get_serial_sequence('{model._meta.db_table}', '{model._meta.pk.column}')" for model in models)
-    return f"SELECT {', '.join(f'nextval({each})' for each in tables)} FROM generate_series(1, $1::int)"  # noqa: S608
+    return f"SELECT {', '.join(f'nextval({table})' for table in tables)} FROM generate_series(1, $1::int)"  # noqa: S608
 
 
 def _insertion(rows: Sequence[Model]) -> tuple[str, list[Any], list[str]]:

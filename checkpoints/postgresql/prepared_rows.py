@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.models import BooleanField, Func, Model, QuerySet
 from django.db.models.query import get_related_populators
 
-from .batch_query import BatchStatement, ParameterPlace, filled, typed
+from .batch_query import BatchStatement, ParameterPlace, fill_parameters, type_numbers
 from .sql import run_sql
 
 BEYOND = 2**63
@@ -35,7 +35,7 @@ class PreparedRows(Generic[Row]):
 
     def __init__(self, rows: QuerySet[Row]) -> None:
         compiler: Any = rows.query.clone().get_compiler(using=rows.db)
-        self.sql = filled(*compiler.as_sql())
+        self.sql = fill_parameters(*compiler.as_sql())
         # Where each column belongs, as django.db.models.query.ModelIterable reads it from the compiler.
         fields = compiler.klass_info["select_fields"]
         self.model, self.using = compiler.klass_info["model"], rows.db
@@ -52,10 +52,10 @@ class PreparedRows(Generic[Row]):
         """
         if any(type(value) is int and abs(value) >= BEYOND for value in values):
             return []
-        return [self._made(row) for row in run_sql(self.sql, list(map(typed, values)), binary=False)]
+        return [self._make_instance(row) for row in run_sql(self.sql, list(map(type_numbers, values)), binary=False)]
 
-    def _made(self, found: tuple[Any, ...]) -> Row:
-        row = list(found)
+    def _make_instance(self, values: tuple[Any, ...]) -> Row:
+        row = list(values)
         for at, (functions, expression) in self.converters.items():
             for convert in functions:
                 row[at] = convert(row[at], expression, connection)
@@ -90,10 +90,10 @@ class Prepared(Generic[Result]):
 
 
 @overload
-def prepared(build: Callable[..., QuerySet[Row]]) -> Prepared[list[Row]]: ...
+def prepared_statement(build: Callable[..., QuerySet[Row]]) -> Prepared[list[Row]]: ...
 @overload
-def prepared(build: Callable[..., BatchStatement]) -> Prepared[dict[str, list[Any]]]: ...
-def prepared(build: Callable[..., Any]) -> Prepared[Any]:
+def prepared_statement(build: Callable[..., BatchStatement]) -> Prepared[dict[str, list[Any]]]: ...
+def prepared_statement(build: Callable[..., Any]) -> Prepared[Any]:
     """Make a function that runs the statement which `build` makes of a place for each positional parameter.
 
     Keyword-only parameters choose a variant of the statement: only what has few values, and never a person's id.

@@ -12,7 +12,7 @@ WORD = re.compile(r"[^\W_]+")
 NUMBER = re.compile(r"(?:(gate|run|[gr]-?|#)\s*)?([0-9]{1,18})", re.IGNORECASE | re.ASCII)
 
 
-def beginnings(text: str, people: Mapping[str, Sequence[int]] = MappingProxyType({})) -> str:
+def prefix_query(text: str, people: Mapping[str, Sequence[int]] = MappingProxyType({})) -> str:
     """Turn `refund 204` into `'refund':* & '204':*` for to_tsquery('simple', …); "" if no word is left.
 
     Only letters and digits are kept: nothing that is typed is an operator. PostgreSQL reads 204 in BK-204 as -204.
@@ -37,17 +37,17 @@ def _beginning(word: str, people: Sequence[int]) -> str:
 
 
 def looked_for(text: str, people: Mapping[str, Sequence[int]] = MappingProxyType({})) -> tuple[str, int, int]:
-    """Return (`beginnings`, *`numbered`) of a text; no words if it is a number with its kind, such as R-7."""
+    """Return (`prefix_query`, *`parse_numbers`) of a text; no words if it is a number with its kind, such as R-7."""
     found = NUMBER.fullmatch(text.strip())
-    return "" if found and found[1] not in (None, "#") else beginnings(text, people), *numbered(text)
+    return "" if found and found[1] not in (None, "#") else prefix_query(text, people), *parse_numbers(text)
 
 
-def terms(*texts: str) -> str:
-    """Return the search terms of these texts: only their words, split as `beginnings` splits what is typed."""
+def join_terms(*texts: str) -> str:
+    """Return the search terms of these texts: only their words, split as `prefix_query` splits what is typed."""
     return " ".join(word for text in texts for word in WORD.findall(text[:LONGEST]))
 
 
-def numbered(text: str) -> tuple[int, int]:
+def parse_numbers(text: str) -> tuple[int, int]:
     """Return the gate's number and the run's number that `R-12`, `G-45`, `gate 45` or `45` may mean; 0 for none."""
     found = NUMBER.fullmatch(text.strip())
     if found is None:

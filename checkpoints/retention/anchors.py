@@ -13,8 +13,8 @@ from typing import NamedTuple
 from psycopg.types.numeric import Int2, Int4, Int8
 
 from checkpoints.layout import payloads, rows
-from checkpoints.layout.assembly import Assembly, unpack
-from checkpoints.layout.chunks import ChunkContents, fetcher
+from checkpoints.layout.assembly import Assembly, unpack_row
+from checkpoints.layout.chunks import ChunkContents, make_fetcher
 from checkpoints.layout.payloads import ChunkBlob
 from checkpoints.layout.rows import COLUMNS, CheckpointRow
 from checkpoints.layout.state_changes import StateChanges
@@ -44,7 +44,7 @@ class NewAnchor(NamedTuple):
 
 def prepared(run_id: int, lineage: int, places: Sequence[RetentionRow], orphans: Sequence[int]) -> list[NewAnchor]:
     """Encode the rows `orphans` anew as anchors, each from its verified state. Raises NotVerified."""
-    contents = ChunkContents(fetcher(lineage))
+    contents = ChunkContents(make_fetcher(lineage))
     bases = [place.seq for place in places if place.anchor]
     found: list[NewAnchor] = []
     wanted = set(orphans)
@@ -63,12 +63,12 @@ def _of_segment(segment: Sequence[CheckpointRow], contents: ChunkContents, wante
         if row.seq in wanted:
             assembly.feed_all(left)
             left = []
-            made.append(_of(row, assembly))
+            made.append(_new_anchor(row, assembly))
     return made
 
 
-def _of(row: CheckpointRow, assembly: Assembly) -> NewAnchor:
-    ops, lines = unpack(row)
+def _new_anchor(row: CheckpointRow, assembly: Assembly) -> NewAnchor:
+    ops, lines = unpack_row(row)
     changes = StateChanges({}, assembly.check(), assembly.list_format, ops, lines, wide=bool(row.codec & payloads.WIDE))
     changes.seal(record=row.input_digest is not None)
     codec, payload = payloads.pack(payloads.join(changes.ops, changes.lines), wide=changes.wide or assembly.wide)
@@ -78,12 +78,12 @@ def _of(row: CheckpointRow, assembly: Assembly) -> NewAnchor:
     )  # fmt: skip
 
 
-def write(run_id: int, lineage: int, made: Sequence[NewAnchor]) -> None:
+def write(run_id: int, lineage: int, anchors: Sequence[NewAnchor]) -> None:
     """Store the anchors, in the caller's transaction, under the lock of the run's row."""
-    if not made:
+    if not anchors:
         return
-    if blobs := [blob for anchor in made for blob in anchor.blobs]:
+    if blobs := [blob for anchor in anchors for blob in anchor.blobs]:
         save_statements.insert_chunks(lineage, blobs)
-    seqs, codecs = [Int4(anchor.seq) for anchor in made], [Int2(anchor.codec) for anchor in made]
-    content = [[anchor.payload for anchor in made], [anchor.checksum for anchor in made]]
+    seqs, codecs = [Int4(anchor.seq) for anchor in anchors], [Int2(anchor.codec) for anchor in anchors]
+    content = [[anchor.payload for anchor in anchors], [anchor.checksum for anchor in anchors]]
     run_sql(_REWRITE, [Int8(run_id), seqs, codecs, *content])

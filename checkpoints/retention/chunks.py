@@ -14,11 +14,11 @@ from psycopg.types.numeric import Int8
 
 from checkpoints import crash_points
 from checkpoints.layout import rows
-from checkpoints.layout.assembly import references, unpack
-from checkpoints.layout.chunks import fetcher
+from checkpoints.layout.assembly import chunk_references, unpack_row
+from checkpoints.layout.chunks import make_fetcher
 from checkpoints.layout.parts import SealedStretch
 from checkpoints.postgresql.sql import run_sql
-from checkpoints.values.list_digests import measure
+from checkpoints.values.list_digests import measure_line
 
 PORTION = 500
 _MEMBERS = "SELECT id FROM checkpoints_run WHERE id = $1 OR (lineage = $1 AND forked_from IS NOT NULL) ORDER BY id"
@@ -35,7 +35,7 @@ class NamedChunks:
 
     def __init__(self, lineage: int) -> None:
         self.lineage = lineage
-        self.fetch = fetcher(lineage)
+        self.fetch = make_fetcher(lineage)
         self.named: set[bytes] = set()
         self.upto: dict[int, int] = {}
 
@@ -43,16 +43,16 @@ class NamedChunks:
         """Add the chunks that the unread rows of these runs name. Raises NotVerified."""
         for run in runs:
             for page in rows.pages(run, self.upto.get(run, 0)):
-                self._mark(references(line for row in page for line in unpack(row)[1]))
+                self._mark(chunk_references(line for row in page for line in unpack_row(row)[1]))
                 self.upto[run] = page[-1].seq
 
     def _mark(self, lines: set[bytes]) -> None:
         while lines:
-            self.named |= {measure(line)[0] for line in lines if line[:1] == b"@"}
+            self.named |= {measure_line(line)[0] for line in lines if line[:1] == b"@"}
             stretches = {SealedStretch.of_line(line).digest for line in lines if line[:1] == b"#"} - self.named
             self.named |= stretches
             found = self.fetch(stretches) if stretches else {}
-            lines = references(line for content, _ in found.values() for line in content.split(b"\n"))
+            lines = chunk_references(line for content, _ in found.values() for line in content.split(b"\n"))
 
 
 def free(lineage: int) -> int:

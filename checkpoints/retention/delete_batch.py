@@ -158,7 +158,7 @@ def _leave(portion: RemovalPortion, why: RemovalReason, run: Run, before: Gap | 
     made: list[Gap] = []
     rows = iter(portion.rows)
     for first, last in portion.stretches:
-        before = gaps.made(portion.run_id, first, list(islice(rows, last - first + 1)), before, why)
+        before = gaps.make_gap(portion.run_id, first, list(islice(rows, last - first + 1)), before, why)
         made.append(before)
     insert_rows(made)
     data = {

@@ -25,7 +25,7 @@ class KeptBack(NamedTuple):
     checkpoints: int
 
 
-def of(line: PruneLine, *, counts: bool) -> list[KeptBack]:
+def count_by_reason(line: PruneLine, *, counts: bool) -> list[KeptBack]:
     """Count by reason the checkpoints that the line lists and that still exist.
 
     `counts`: whether the line's policy is still in force.
@@ -37,6 +37,6 @@ def of(line: PruneLine, *, counts: bool) -> list[KeptBack]:
     if line.fault or not counts:
         return [KeptBack(FAULT if line.fault else POLICY, None, len(there))]
     verdict = rules.decide(history, line.policy, line.prune.at)
-    holders = {seq: hold for hold, seqs in verdict.held.items() for seq in seqs}
+    holders = {seq: hold for hold, seqs in verdict.by_hold.items() for seq in seqs}
     found = Counter((verdict.reasons.get(seq, MOVED), holders.get(seq)) for seq in there)
-    return [KeptBack(reason, hold, count) for (reason, hold), count in sorted(found.items(), key=lambda each: each[1])]
+    return [KeptBack(reason, hold, count) for (reason, hold), count in sorted(found.items(), key=lambda item: item[1])]

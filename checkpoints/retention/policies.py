@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.models import RetentionPolicy
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.postgresql.sql import run_sql
 
 SKEW = timedelta(hours=1)  # by which a run's time may be later than its first checkpoint's: clocks differ
@@ -19,7 +19,7 @@ SKEW = timedelta(hours=1)  # by which a run's time may be later than its first c
 ByAgent = Mapping[str, RetentionPolicy]  # "" is the default
 
 
-@prepared
+@prepared_statement
 def _current() -> QuerySet[RetentionPolicy]:
     return RetentionPolicy.objects.current()
 
@@ -35,7 +35,7 @@ def named(ids: Mapping[str, int]) -> dict[str, RetentionPolicy]:
     return {agent: known[pk] for agent, pk in ids.items()}
 
 
-def of(agent: str, policies: ByAgent) -> RetentionPolicy | None:
+def policy_for(agent: str, policies: ByAgent) -> RetentionPolicy | None:
     """Return the policy of an agent's runs; None if there is none, or it deletes nothing."""
     policy = policies.get(agent) or policies.get("")
     if policy is None or not policy.enabled or (policy.keep_days is None and policy.keep_last is None):
@@ -50,7 +50,7 @@ def touched(policies: ByAgent, at: datetime) -> Q:
     """
     found = Q(pk__in=[])
     for agent in policies:
-        policy = of(agent, policies)
+        policy = policy_for(agent, policies)
         if policy is None:
             continue
         theirs = Q(plan__agent=agent) if agent else ~Q(plan__agent__in=[policy for policy in policies if policy])

@@ -138,7 +138,7 @@ def _counts(line: PruneLine) -> bool:
 
     Writing another version, or switching it off, ends it.
     """
-    policy = policies.of(line.agent, policies.current())
+    policy = policies.policy_for(line.agent, policies.current())
     return policy is not None and policy.pk == line.policy_id
 
 
@@ -155,7 +155,7 @@ def _without(history: RetentionHistory, seqs: list[int]) -> RetentionHistory:
 def _close(prune: Prune, line: PruneLine) -> None:
     """Record what stayed and why; after the last line of a lineage, remove its unused chunks."""
     crash_points.point("prune_line_done", str(line.run_id))
-    kept = kept_back.of(line, counts=_counts(line))
+    kept = kept_back.count_by_reason(line, counts=_counts(line))
     lineage = line.run.lineage
     [(others,)] = run_sql(_OTHERS, [Int8(prune.pk), Int8(line.pk), Int8(lineage)])
     freed = 0 if others else chunks.free(lineage)

@@ -11,7 +11,7 @@ LOCK = 0x686F6C64_70727565  # a session's lock: released when the process dies
 
 
 @contextmanager
-def alone(*, wait: bool = False) -> Iterator[bool]:
+def hold_prune_lock(*, wait: bool = False) -> Iterator[bool]:
     """Hold the lock on prunes inside the block; yield False if another process has it.
 
     `wait`: wait for the other process to finish its slice, no longer than a statement may take.

@@ -33,16 +33,16 @@ class RunPruneWords(NamedTuple):
 
     line: PruneLine
     ranges: str
-    kept: list[tuple[str, int]]
-    held: list[HoldLine]
+    reasons: list[tuple[str, int]]
+    holds: list[HoldLine]
 
     @property
     def words(self) -> str:
         """Describe the line in one line of text, for the command."""
-        line, kept = self.line, ", ".join(f"{count} {reason}" for reason, count in self.kept)
+        line, kept = self.line, ", ".join(f"{count} {reason}" for reason, count in self.reasons)
         goes = f"R-{line.run_id} ({line.agent}): {line.checkpoints:,} go ({self.ranges or 'none'})"
         goes += f", and {line.signals_and_waits:,} signals and waits" if line.signals_and_waits else ""
-        holds = (f"{item.kind} “{item.reason}” keeps {item.checkpoints:,}" for item in self.held)
+        holds = (f"{item.kind} “{item.reason}” keeps {item.checkpoints:,}" for item in self.holds)
         return "; ".join([goes, f"kept: {kept or 'none'}", *holds])
 
 
@@ -72,23 +72,23 @@ def lines(prune: Prune, *, start: int = 0, limit: int = 50) -> Iterator[RunPrune
     names = actors.names(hold.by for hold in holds.values())
     for line in found:
         kept = [(str(REASONS[name]), count) for name, count in line.kept.items() if name != HELD]
-        mine = [_held(holds[hold], count, names) for hold, count in held[line.pk] if hold in holds]
+        mine = [_hold_line(holds[hold], count, names) for hold, count in held[line.pk] if hold in holds]
         yield RunPruneWords(line, ranges(line.ranges), kept, mine)
 
 
-def _held(hold: Hold, count: int, names: Mapping[str, str]) -> HoldLine:
+def _hold_line(hold: Hold, count: int, names: Mapping[str, str]) -> HoldLine:
     return HoldLine(hold.get_kind_display(), hold.reason, names[hold.by], count)
 
 
-def ranges(found: Sequence[Sequence[int]]) -> str:
+def ranges(pairs: Sequence[Sequence[int]]) -> str:
     """Write ranges for people: "1 to 980, 985"."""
-    lines = [f"{first} to {last}" if first != last else str(first) for first, last in found[:RANGES]]
-    if len(found) <= RANGES:
+    lines = [f"{first} to {last}" if first != last else str(first) for first, last in pairs[:RANGES]]
+    if len(pairs) <= RANGES:
         return ", ".join(lines)
-    return f"{', '.join(lines)} and {len(found) - RANGES} more stretches"
+    return f"{', '.join(lines)} and {len(pairs) - RANGES} more stretches"
 
 
-def held(prune: Prune) -> list[tuple[str, int]]:
+def count_by_hold_kind(prune: Prune) -> list[tuple[str, int]]:
     """Count the checkpoints that only holds keep, by the kind of hold: those of the dry run and those of the prune."""
     counts: Counter[int] = Counter()
     for kept, stayed in prune.lines.exclude(held=[], stayed=[]).values_list("held", "stayed").iterator():

@@ -20,7 +20,7 @@ from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.models import Prune, PruneLine, RetentionPolicy, Run
 from checkpoints.postgresql.sql import run_sql
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 from . import policies, prune_line, reading, rules, stray_artifacts, unneeded_rows
 from .errors import AlreadyPruning, NotUnderWay, PoliciesChanged, PruneChanged, Stopped
@@ -48,7 +48,7 @@ def look(prune: Prune, *, seconds: float = 3600.0) -> bool:
         last = min(prune.cursor + PASSED, prune.upto)
         runs = Run.objects.filter(touched, pk__gt=prune.cursor, pk__lte=last).select_related("plan").order_by("pk")
         found = list(runs.only("pk", "lineage", "plan__agent")[:LOOKED])
-        lines = [line for run in found if (line := _looked(prune, run, policies.of(run.plan.agent, known)))]
+        lines = [line for run in found if (line := _looked(prune, run, policies.policy_for(run.plan.agent, known)))]
         _note(prune, found[-1].pk if len(found) == LOOKED else last, len(found), lines)
         prune.refresh_from_db()
     return prune.status != Prune.Status.LOOKING
@@ -61,7 +61,7 @@ def _looked(prune: Prune, run: Run, policy: RetentionPolicy | None) -> PruneLine
     history = reading.for_rules(run.pk)
     verdict = rules.decide(history, policy, prune.at)
     waits = [row for bundle in unneeded_rows.find(run, history, verdict.going) for row in bundle]
-    if not verdict.going and not verdict.held and not waits:
+    if not verdict.going and not verdict.by_hold and not waits:
         return None
     gone = set(verdict.going)
     return PruneLine(
@@ -69,7 +69,7 @@ def _looked(prune: Prune, run: Run, policy: RetentionPolicy | None) -> PruneLine
         size=sum(place.size + reading.ROW for place in history.places if place.seq in gone)
         + sum(row.size for row in waits),
         ranges=rules.stretches(verdict.going), kept=Counter(verdict.reasons.values()),
-        held=[(hold, len(seqs)) for hold, seqs in verdict.held.items()], signals_and_waits=len(waits),
+        held=[(hold, len(seqs)) for hold, seqs in verdict.by_hold.items()], signals_and_waits=len(waits),
         done=not gone and not waits,
     )  # fmt: skip
 
@@ -91,9 +91,9 @@ def _note(prune: Prune, last: int, runs: int, lines: list[PruneLine]) -> None:
 
 def _digest(prune: Prune) -> bytes:
     """Compute the digest of the whole dry run: its time, its policies, and what to remove from each run."""
-    made = hashlib.sha256(b"holdpoint prune\n" + canonical([prune.at.isoformat(), prune.policies]))
+    made = hashlib.sha256(b"holdpoint prune\n" + encode_canonical([prune.at.isoformat(), prune.policies]))
     for line in prune.lines.order_by("run_id").values_list("run_id", "policy_id", "ranges").iterator():
-        made.update(canonical(list(line)))
+        made.update(encode_canonical(list(line)))
     return made.digest()
 
 

@@ -70,7 +70,7 @@ class RetentionVerdict:
 
     going: list[int]
     reasons: Mapping[int, str]
-    held: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    by_hold: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
 
 def decide(history: RetentionHistory, policy: RetentionPolicy, now: datetime) -> RetentionVerdict:
@@ -86,7 +86,7 @@ def decide(history: RetentionHistory, policy: RetentionPolicy, now: datetime) ->
         for seq in seqs:
             reasons.setdefault(seq, name)
     before = [place.seq for place in places if place.seq not in reasons]
-    held = _held(history, before)
+    held = _seqs_by_hold(history, before)
     for seqs in held.values():
         reasons.update(dict.fromkeys(seqs, HELD))
     return RetentionVerdict([seq for seq in before if seq not in reasons], reasons, held)
@@ -112,7 +112,7 @@ def _protected(
         yield FINAL, [place.seq for place in places if place.id not in parents]
 
 
-def _held(history: RetentionHistory, seqs: Sequence[int]) -> dict[int, Sequence[int]]:
+def _seqs_by_hold(history: RetentionHistory, seqs: Sequence[int]) -> dict[int, Sequence[int]]:
     """Return, for each hold that keeps any of `seqs`, those that it keeps."""
     if not (history.holds and seqs):
         return {}

@@ -121,15 +121,15 @@ def by_key(statement: str, after: tuple[Int8, Int4 | bytes]) -> Iterator[Sequenc
         after = (Int8(run), second if isinstance(second, bytes) else Int4(second))
 
 
-def column(found: QuerySet[Any], name: str) -> Iterator[Any]:
+def column(queryset: QuerySet[Any], name: str) -> Iterator[Any]:
     """Yield a column of rows with integer keys, a bounded number per statement; a helper for sources."""
-    return (value for (value,) in columns(found, name))
+    return (value for (value,) in columns(queryset, name))
 
 
-def columns(found: QuerySet[Any], *names: str) -> Iterator[tuple[Any, ...]]:
+def columns(queryset: QuerySet[Any], *names: str) -> Iterator[tuple[Any, ...]]:
     """Yield columns of rows, as `column` does."""
     after = 0
-    while rows := list(found.filter(pk__gt=after).order_by("pk").values_list("pk", *names)[:AT_ONCE]):
+    while rows := list(queryset.filter(pk__gt=after).order_by("pk").values_list("pk", *names)[:AT_ONCE]):
         yield from (row[1:] for row in rows)
         after = rows[-1][0]
 

@@ -14,7 +14,7 @@ from checkpoints.actors import Actor
 from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, ValueRefused
 from checkpoints.events import event_log
 from checkpoints.models import Checkpoint, Hold, Run
-from checkpoints.postgresql.sql import storable
+from checkpoints.postgresql.sql import make_storable
 from checkpoints.store import gaps
 
 LONGEST = 100  # characters of a name
@@ -26,7 +26,7 @@ def name(run: Run, seq: int, words: str, *, by: Actor) -> Hold:
 
     Raises ValueRefused, CheckpointRemoved and NoSuchCheckpoint.
     """
-    result = storable(" ".join(words.split())) or f"Checkpoint {seq}"
+    result = make_storable(" ".join(words.split())) or f"Checkpoint {seq}"
     if len(result) > LONGEST:
         words = f"has {len(result)} characters; {LONGEST} are the most"
         raise ValueRefused("/name", words)
@@ -50,7 +50,7 @@ def unname(run: Run, seq: int, *, by: Actor) -> bool:
 
 def hold(run: Run, seq: int | None, reason: str, *, by: Actor) -> Hold:
     """Set a legal hold on a checkpoint, or the whole run. Raises ValueRefused, CheckpointRemoved, NoSuchCheckpoint."""
-    text = storable(" ".join(reason.split()))
+    text = make_storable(" ".join(reason.split()))
     if not text or len(text) > LONGEST_REASON:
         words = f"has {len(text)} characters; it takes 1 to {LONGEST_REASON}"
         raise ValueRefused("/reason", words)
@@ -63,16 +63,18 @@ def hold(run: Run, seq: int | None, reason: str, *, by: Actor) -> Hold:
     return made
 
 
-def release(held: Hold, *, by: Actor) -> bool:
+def release(legal_hold: Hold, *, by: Actor) -> bool:
     """Free a legal hold; False if it is already freed."""
     with transaction.atomic():
-        legal = held.kind == Hold.Kind.LEGAL
-        freed = legal and bool(Hold.objects.free(run=held.run_id, subject=held.subject, by=by))
+        legal = legal_hold.kind == Hold.Kind.LEGAL
+        freed = legal and bool(Hold.objects.free(run=legal_hold.run_id, subject=legal_hold.subject, by=by))
         if freed:
-            about = Checkpoint.objects.filter(run=held.run_id, pk__in=filter(None, [held.checkpoint]))
+            about = Checkpoint.objects.filter(run=legal_hold.run_id, pk__in=filter(None, [legal_hold.checkpoint]))
             seq = about.values_list("seq", flat=True).first()
-            data = {"hold": held.pk, "seq": seq}
-            event_log.record("retention.freed", subject=f"run:{held.run_id}", run=held.run, by=by, data=data)
+            data = {"hold": legal_hold.pk, "seq": seq}
+            event_log.record(
+                "retention.freed", subject=f"run:{legal_hold.run_id}", run=legal_hold.run, by=by, data=data
+            )
     return freed
 
 

@@ -17,7 +17,7 @@ from checkpoints.actors import Actor
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.events import event_log
 from checkpoints.models import Event, Run
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 
 from . import holds
 
@@ -56,8 +56,8 @@ def note(run: Run, seq: int, words: str, *, key: str, by: Actor) -> bool:
         raise ValueRefused("/key", "Send a key of 1 to 80 characters.")
     with transaction.atomic():
         subject = subject_of(holds.locked(run, seq))
-        before = list(Event.objects.told().filter(subject=subject, kind=NOTED).values_list("actor", "data"))
-        if any(actor == by.id and decode(bytes(data)).get("key") == key for actor, data in before):
+        before = list(Event.objects.sealable().filter(subject=subject, kind=NOTED).values_list("actor", "data"))
+        if any(actor == by.id and decode_canonical(bytes(data)).get("key") == key for actor, data in before):
             return False
         if len(before) >= MOST:
             sentence = f"This checkpoint has had {MOST} notes, which is all that it takes."
@@ -86,14 +86,14 @@ def take_back(run: Run, seq: int, id: int, *, by: Actor) -> bool:
 
 def of_checkpoint(checkpoint: UUID) -> list[Event]:
     """Return the events of a checkpoint's notes, with their texts. One statement."""
-    found = Event.objects.told().filter(subject=subject_of(checkpoint), kind__in=KINDS)
+    found = Event.objects.sealable().filter(subject=subject_of(checkpoint), kind__in=KINDS)
     return list(found.select_related("words"))
 
 
 def standing(events: Iterable[Event]) -> list[NoteLine]:
     """Return the notes in a checkpoint's events that were not taken back, oldest first."""
-    lines = sorted((event for event in events if event.kind in KINDS), key=lambda each: each.pk)
-    gone = {decode(bytes(event.data)).get("note") for event in lines if event.kind == REMOVED}
+    lines = sorted((event for event in events if event.kind in KINDS), key=lambda event: event.pk)
+    gone = {decode_canonical(bytes(event.data)).get("note") for event in lines if event.kind == REMOVED}
     return [_noted(event) for event in lines if event.kind == NOTED and event.pk not in gone]
 
 

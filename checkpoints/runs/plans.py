@@ -19,11 +19,11 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from checkpoints.models import Plan
-from checkpoints.models.plan import named
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.models.plan import name_plan
+from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
 READ = 4_000_000  # bytes of plans that a process caches; the decoded values take some ten times as much
 STEP = 500  # bytes counted for one step
@@ -106,7 +106,7 @@ class PlanSpec:
     @cached_property
     def body(self) -> bytes:
         """Return the canonical JSON of its row."""
-        return canonical(self.to_json())
+        return encode_canonical(self.to_json())
 
     @cached_property
     def digest(self) -> bytes:
@@ -116,7 +116,7 @@ class PlanSpec:
     @property
     def named(self) -> str:
         """Name the agent and its version, as people read it."""
-        return named(self.agent, self.version)
+        return name_plan(self.agent, self.version)
 
     def step(self, name: str) -> StepSpec:
         """Return the step of that name. Raises KeyError."""
@@ -257,23 +257,23 @@ def keep(spec: PlanSpec, *, external: bool = False) -> Plan:
     body = spec.body
     digest = hashlib.sha256(body).digest() if external else spec.digest
     known = {"agent": spec.agent, "version": spec.version, "digest": digest, "external": external}
-    found = _kept(*known.values())
-    plan = found[0] if found else _made(known, body)
+    found = _stored_plans(*known.values())
+    plan = found[0] if found else _insert_plan(known, body)
     if bytes(plan.body) != body:
         Plan.objects.filter(pk=plan.pk).update(body=body)
         plan.body = body
     return plan
 
 
-def _made(known: Mapping[str, Any], body: bytes) -> Plan:
+def _insert_plan(known: Mapping[str, Any], body: bytes) -> Plan:
     """Insert a plan unless another process has. One process at a time: two that insert several would deadlock."""
     with transaction.atomic():
         run_sql(_IN_TURN, [])
         return Plan.objects.get_or_create(**known, defaults={"body": body})[0]
 
 
-@prepared
-def _kept(agent: Any, version: Any, digest: Any, external: Any) -> QuerySet[Plan]:
+@prepared_statement
+def _stored_plans(agent: Any, version: Any, digest: Any, external: Any) -> QuerySet[Plan]:
     return Plan.objects.filter(agent=agent, version=version, digest=digest, external=external)
 
 
@@ -291,8 +291,8 @@ def spec_of(plan: Plan) -> PlanSpec:
     return _read(bytes(plan.body), plan.external)
 
 
-@cached(LRUCache(READ, lambda spec: len(spec.steps) * STEP + len(canonical(spec.state_schema))), lock=RLock())
+@cached(LRUCache(READ, lambda spec: len(spec.steps) * STEP + len(encode_canonical(spec.state_schema))), lock=RLock())
 def _read(body: bytes, external: bool) -> PlanSpec:
-    spec = PlanSpec.from_json(decode(body))
+    spec = PlanSpec.from_json(decode_canonical(body))
     steps = tuple(replace(step, title=step.name) for step in spec.steps) if external else spec.steps
     return replace(spec, steps=steps, external=external)

@@ -49,7 +49,7 @@ def read(line: str) -> SealFact | None:
 def _judge(line: str, seal: SealFact, stored: bytes | None, key: bytes) -> Iterator[IntegrityProblem]:
     if stored == seal.digest:
         return
-    if seal.made(key) == "other":
+    if seal.digest_kind(key) == "other":
         yield IntegrityProblem(line, f"what it says of seal {seal.id} was altered, or made with another key")
     elif stored is None:
         yield IntegrityProblem(f"seal {seal.id}", f"was exported ({line}) and is gone")

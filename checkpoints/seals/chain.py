@@ -36,7 +36,7 @@ class SealChain:
         self.before = seal
 
     def _judge(self, seal: SealFact) -> None:
-        made = seal.made(self.key)
+        made = seal.digest_kind(self.key)
         if made == ("key" if self.key else "plain"):
             return
         proof = WITHOUT if made == "plain" else OTHERWISE if self.key else UNKNOWN
@@ -51,7 +51,7 @@ class SealChain:
         return [_fault(*row) for row in self.wrong]
 
 
-def _fault(first: int, last: int, said: str) -> IntegrityProblem:
+def _fault(first: int, last: int, template: str) -> IntegrityProblem:
     if first == last:
-        return IntegrityProblem(f"seal {first}", f"was {said.format(them='it', their='its')}")
-    return IntegrityProblem(f"seals {first} to {last}", f"were {said.format(them='them', their='their')}")
+        return IntegrityProblem(f"seal {first}", f"was {template.format(them='it', their='its')}")
+    return IntegrityProblem(f"seals {first} to {last}", f"were {template.format(them='them', their='their')}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .leaves import TAGGED, EventMark, SealedRow, differing, kind_of, leaf, tags
+from .leaves import TAGGED, EventMark, SealedRow, compute_leaf, compute_tags, differing_columns, kind_of
 from .problem import IntegrityProblem
 
 # Columns in words.
@@ -36,7 +36,7 @@ class _Differences:
     extra: list[SealedRow] = field(default_factory=list)
 
 
-def compare(
+def compare_seal(
     seal: int, marks: Iterable[EventMark], rows: Iterable[SealedRow], sources: ComparisonSources = NOWHERE
 ) -> list[IntegrityProblem]:
     """Return what is wrong with the events of one seal; empty if all are as they were sealed.
@@ -71,7 +71,7 @@ def _walk(marks: Iterable[EventMark], rows: Iterable[SealedRow]) -> _Differences
             found.extra.append(row)
             row = next(right, None)
         else:
-            if leaf(row) != mark.leaf:
+            if compute_leaf(row) != mark.leaf:
                 found.altered.append((mark, row))
             mark, row = next(left, None), next(right, None)
     return found
@@ -80,7 +80,7 @@ def _walk(marks: Iterable[EventMark], rows: Iterable[SealedRow]) -> _Differences
 def _altered(
     mark: EventMark, row: SealedRow, sealed: Mapping[bytes, EventMark], kinds: Collection[str]
 ) -> IntegrityProblem:
-    other = sealed.get(tags(row))
+    other = sealed.get(compute_tags(row))
     if other is not None and other.id != mark.id:
         return IntegrityProblem(
             f"event {row.id}", f"was put in another's place: it holds what was sealed as event {other.id}"
@@ -90,7 +90,7 @@ def _altered(
 
 def _moved(mark: EventMark, row: SealedRow, kinds: Collection[str]) -> IntegrityProblem:
     what = f"was moved: it was written by transaction {mark.xid}, and says {row.xid}" if row.xid != mark.xid else ""
-    changed = _columns(mark, row, kinds) if differing(mark, row) else ""
+    changed = _columns(mark, row, kinds) if differing_columns(mark, row) else ""
     words = " and ".join(part for part in (what, f"was altered: {changed}" if changed else "") if part)
     return IntegrityProblem(f"event {row.id}", _was(mark, kinds) + (words or "stands outside the range of its seal"))
 
@@ -100,7 +100,7 @@ def _removed(seal: int, mark: EventMark, kinds: Collection[str]) -> IntegrityPro
 
 
 def _slipped_in(seal: int, row: SealedRow, sealed: Mapping[bytes, EventMark]) -> IntegrityProblem:
-    other = sealed.get(tags(row))
+    other = sealed.get(compute_tags(row))
     if other is not None:
         return IntegrityProblem(f"event {row.id}", f"({row.kind}) is event {other.id} under another number")
     return IntegrityProblem(
@@ -114,7 +114,7 @@ def _was(mark: EventMark, kinds: Collection[str]) -> str:
 
 
 def _columns(mark: EventMark, row: SealedRow, kinds: Collection[str]) -> str:
-    names = differing(mark, row)
+    names = differing_columns(mark, row)
     if not names:
         return "its content is not what was sealed"
     lines = [WORDS.get(name, f"its {name}") for name in TAGGED if name in names]

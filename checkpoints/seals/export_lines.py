@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .leaves import SealedRow, leaf, tags
-from .seal import exact, instant, moment, readable
+from .leaves import SealedRow, compute_leaf, compute_tags
+from .seal import exact_bytes, format_instant, parse_instant, readable_value
 
 FORMAT = 1
 _EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999  # the years 1 to 9999, in microseconds
@@ -27,13 +27,13 @@ class ExportedEvent:
     text: tuple[bytes, bytes] | None = None  # salt, words
 
 
-def to_json(told: ExportedEvent) -> dict[str, Any]:
+def to_json(event: ExportedEvent) -> dict[str, Any]:
     """Write one line."""
-    row = told.row
+    row = event.row
     values: dict[str, Any] = {
         "event": row.id,
         "xid": row.xid,
-        "at": moment(row.at) if row.at is not None and _EARLIEST <= row.at <= _LATEST else row.at,
+        "at": format_instant(row.at) if row.at is not None and _EARLIEST <= row.at <= _LATEST else row.at,
         "kind": row.kind,
         "run": row.run_id,
         "team": row.team_id,
@@ -41,36 +41,36 @@ def to_json(told: ExportedEvent) -> dict[str, Any]:
         "version": row.version,
         "actor": row.actor,
         "actor_name": row.actor_name,
-        "data": readable(row.data),
+        "data": readable_value(row.data),
         "text_digest": row.text_digest.hex() if row.text_digest is not None else None,
-        "index": told.index,
-        "mark": (told.mark or leaf(row) + tags(row)).hex(),
+        "index": event.index,
+        "mark": (event.mark or compute_leaf(row) + compute_tags(row)).hex(),
     }
-    if told.path is not None:
-        values["path"] = [sibling.hex() for sibling in told.path]
-    if told.text is not None:
-        values["text"] = {"salt": told.text[0].hex(), "words": readable_text(told.text[1])}
+    if event.path is not None:
+        values["path"] = [sibling.hex() for sibling in event.path]
+    if event.text is not None:
+        values["text"] = {"salt": event.text[0].hex(), "words": readable_text(event.text[1])}
     return values
 
 
-def from_json(said: Any) -> ExportedEvent:
+def from_json(line: Any) -> ExportedEvent:
     """Read that form. Raises ValueError, KeyError, TypeError or AttributeError for anything else."""
-    at = said["at"]
+    at = line["at"]
     row = SealedRow(
-        said["event"], said["xid"], instant(at) if isinstance(at, str) else at, said["kind"], said["run"],
-        said["team"], said["subject"], said["version"], said["actor"], said["actor_name"], exact(said["data"]),
-        None if said["text_digest"] is None else bytes.fromhex(said["text_digest"]),
+        line["event"], line["xid"], parse_instant(at) if isinstance(at, str) else at, line["kind"], line["run"],
+        line["team"], line["subject"], line["version"], line["actor"], line["actor_name"], exact_bytes(line["data"]),
+        None if line["text_digest"] is None else bytes.fromhex(line["text_digest"]),
     )  # fmt: skip
-    text = said.get("text")
-    path = said.get("path")
-    index = said["index"]
+    text = line.get("text")
+    path = line.get("path")
+    index = line["index"]
     if not (type(row.id) is type(row.xid) is int and (index is None or type(index) is int)):
         raise ValueError("an id is no whole number")
     return ExportedEvent(
         row=row,
         index=index,
         path=None if path is None else [bytes.fromhex(sibling) for sibling in path],
-        mark=bytes.fromhex(said["mark"]),
+        mark=bytes.fromhex(line["mark"]),
         text=None if text is None else (bytes.fromhex(text["salt"]), exact_text(text["words"])),
     )
 
@@ -83,6 +83,6 @@ def readable_text(words: bytes) -> Any:
         return {"hex": words.hex()}
 
 
-def exact_text(said: Any) -> bytes:
+def exact_text(shown: Any) -> bytes:
     """Return the bytes that `readable_text` showed."""
-    return bytes.fromhex(said["hex"]) if isinstance(said, dict) else str(said).encode()
+    return bytes.fromhex(shown["hex"]) if isinstance(shown, dict) else str(shown).encode()

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 _MARK = struct.Struct("!qq32s20s")
 
@@ -57,24 +57,24 @@ class EventMark(NamedTuple):
         return self.xid, self.id
 
 
-def leaf(row: SealedRow) -> bytes:
+def compute_leaf(row: SealedRow) -> bytes:
     """Compute the digest of one event, over all its columns."""
-    return hashlib.sha256(b"\0" + canonical(row.plain())).digest()
+    return hashlib.sha256(b"\0" + encode_canonical(row.plain())).digest()
 
 
 def tag(column: str, value: object) -> bytes:
     """Compute two bytes that distinguish values of a column. Only the leaf is secure, these are not."""
-    return hashlib.sha256(canonical([column, value])).digest()[:2]
+    return hashlib.sha256(encode_canonical([column, value])).digest()[:2]
 
 
-def tags(row: SealedRow) -> bytes:
+def compute_tags(row: SealedRow) -> bytes:
     """Compute the tags of all columns but the place."""
     return b"".join(tag(name, value) for name, value in zip(TAGGED, row.plain()[2:], strict=True))
 
 
-def differing(mark: EventMark, row: SealedRow) -> list[str]:
+def differing_columns(mark: EventMark, row: SealedRow) -> list[str]:
     """Return the columns whose tags differ from the mark's."""
-    now = tags(row)
+    now = compute_tags(row)
     return [name for n, name in enumerate(TAGGED) if now[2 * n : 2 * n + 2] != mark.tags[2 * n : 2 * n + 2]]
 
 
@@ -86,7 +86,7 @@ def kind_of(mark: EventMark, kinds: Iterable[str]) -> str:
 
 def pack(rows: Iterable[SealedRow]) -> bytes:
     """Pack the marks of events for their seal."""
-    return b"".join(_MARK.pack(row.xid, row.id, leaf(row), tags(row)) for row in rows)
+    return b"".join(_MARK.pack(row.xid, row.id, compute_leaf(row), compute_tags(row)) for row in rows)
 
 
 def unpack(marks: bytes) -> Iterator[EventMark]:

@@ -49,5 +49,5 @@ def climb(leaf: bytes, index: int, size: int, siblings: Sequence[bytes]) -> byte
     return node if next(rest, None) is None else None
 
 
-def _pair(left: bytes, right: bytes) -> bytes:
-    return hashlib.sha256(b"\1" + left + right).digest()
+def _pair(first: bytes, second: bytes) -> bytes:
+    return hashlib.sha256(b"\1" + first + second).digest()

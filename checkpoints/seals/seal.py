@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from checkpoints.errors import ValueRefused
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Made = Literal["key", "plain", "other"]
@@ -41,10 +41,10 @@ class SealFact:
             self.at, *self.first, *self.last, self.count, self.root.hex(),
             self.heads_digest.hex(), self.previous.hex() if self.previous else None, self.marks_digest.hex(),
         ]  # fmt: skip
-        data = b"holdpoint seal\n" + canonical(columns)
+        data = b"holdpoint seal\n" + encode_canonical(columns)
         return hmac.digest(key, data, "sha256") if key else hashlib.sha256(data).digest()
 
-    def made(self, key: bytes) -> Made:
+    def digest_kind(self, key: bytes) -> Made:
         """Tell how the digest was made: with the `key`, "plain" without one, or "other".
 
         It is also "other" if the seal's columns were altered.
@@ -57,7 +57,7 @@ class SealFact:
         """Return the form in files, with the `heads` themselves or only their digest."""
         values = {
             "seal": self.id,
-            "at": moment(self.at),
+            "at": format_instant(self.at),
             "first": f"{self.first[0]}.{self.first[1]}",
             "last": f"{self.last[0]}.{self.last[1]}",
             "count": self.count,
@@ -68,56 +68,56 @@ class SealFact:
             "digest": self.digest.hex(),
         }
         if self.heads is not None and heads:
-            values["heads"] = readable(self.heads)
+            values["heads"] = readable_value(self.heads)
         return values
 
     @classmethod
-    def from_json(cls, said: Any) -> SealFact:
+    def from_json(cls, line: Any) -> SealFact:
         """Read that form. Raises ValueError, KeyError or TypeError for anything else."""
-        heads = exact(said["heads"]) if "heads" in said else None
+        heads = exact_bytes(line["heads"]) if "heads" in line else None
         return cls(
-            id=_whole(said["seal"]),
-            at=instant(said["at"]),
-            first=_place(said["first"]),
-            last=_place(said["last"]),
-            count=_whole(said["count"]),
-            root=bytes.fromhex(said["root"]),
+            id=_whole(line["seal"]),
+            at=parse_instant(line["at"]),
+            first=_place(line["first"]),
+            last=_place(line["last"]),
+            count=_whole(line["count"]),
+            root=bytes.fromhex(line["root"]),
             heads=heads,
-            heads_digest=bytes.fromhex(said["heads_digest"]) if heads is None else hashlib.sha256(heads).digest(),
-            previous=bytes.fromhex(said["previous"]) if said["previous"] else None,
+            heads_digest=bytes.fromhex(line["heads_digest"]) if heads is None else hashlib.sha256(heads).digest(),
+            previous=bytes.fromhex(line["previous"]) if line["previous"] else None,
             marks=None,
-            marks_digest=bytes.fromhex(said["marks"]),
-            digest=bytes.fromhex(said["digest"]),
+            marks_digest=bytes.fromhex(line["marks"]),
+            digest=bytes.fromhex(line["digest"]),
         )
 
 
-def readable(data: bytes) -> Any:
+def readable_value(data: bytes) -> Any:
     """Show canonical JSON as its value, anything else as {"hex": …}.
 
-    `exact` turns either into the same bytes again.
+    `exact_bytes` turns either into the same bytes again.
     """
     try:
-        value = decode(data)
-        if canonical(value) == data and not (isinstance(value, dict) and set(value) == {"hex"}):
+        value = decode_canonical(data)
+        if encode_canonical(value) == data and not (isinstance(value, dict) and set(value) == {"hex"}):
             return value
     except (ValueError, RecursionError, ValueRefused):
         pass
     return {"hex": data.hex()}
 
 
-def exact(value: Any) -> bytes:
-    """Return the bytes that `readable` showed. Raises ValueError for what it cannot have shown."""
+def exact_bytes(value: Any) -> bytes:
+    """Return the bytes that `readable_value` showed. Raises ValueError for what it cannot have shown."""
     if isinstance(value, dict) and set(value) == {"hex"}:
         return bytes.fromhex(value["hex"])
-    return canonical(value)
+    return encode_canonical(value)
 
 
-def moment(at: int) -> str:
+def format_instant(at: int) -> str:
     """Write microseconds since 1970 as ISO 8601 in UTC."""
     return (_EPOCH + timedelta(microseconds=at)).isoformat(timespec="microseconds")
 
 
-def instant(text: str) -> int:
+def parse_instant(text: str) -> int:
     """Read ISO 8601 with its zone as microseconds since 1970. Raises ValueError for anything else."""
     read = datetime.fromisoformat(text)
     if read.tzinfo is None:

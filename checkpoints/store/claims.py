@@ -19,8 +19,8 @@ from django.db import connection
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import Fenced
 from checkpoints.models import Run, run_status
-from checkpoints.models.run_status import move
-from checkpoints.postgresql.sql import run_sql, storable
+from checkpoints.models.run_status import move_runs
+from checkpoints.postgresql.sql import make_storable, run_sql
 
 TAKE_OVER_LEASE = 30.0  # seconds
 
@@ -65,7 +65,7 @@ def claim(run_id: int, *, plan_ids: Sequence[int], worker: str, lease: float, by
     Only a run of these plans: a worker never takes a version that it does not have. Counts one start of the next
     step, whatever its outcome.
     """
-    found = move(_CLAIM, [run_id, list(plan_ids), worker[:120], lease, by.id, by.name])
+    found = move_runs(_CLAIM, [run_id, list(plan_ids), worker[:120], lease, by.id, by.name])
     if not found:
         return None
     *claimed, team, name = found[0][:8]
@@ -76,13 +76,13 @@ def claim(run_id: int, *, plan_ids: Sequence[int], worker: str, lease: float, by
 
 def claim_at(run_id: int, token: int, head: UUID, *, worker: str, lease: float, by: Actor) -> Claim | None:
     """Claim a live run as it stood with this token and this head; None if it has moved, or ended, since."""
-    found = move(run_status.CLAIM_AT, [run_id, worker[:120], lease, by.id, token, head, by.name])
+    found = move_runs(run_status.CLAIM_AT, [run_id, worker[:120], lease, by.id, token, head, by.name])
     return Claim(run_id, *_position(lease, found[0])) if found else None
 
 
 def rest(run_ids: Sequence[int], *, reason: str, by: Actor) -> int:
     """Let those of these runs wait whose lease ran out; return how many."""
-    return len(move(run_status.REST, [list(run_ids), storable(reason[:300]), by.id, by.name]))
+    return len(move_runs(run_status.REST, [list(run_ids), make_storable(reason[:300]), by.id, by.name]))
 
 
 def take_over(run: Run, by: Actor) -> Claim:
@@ -90,13 +90,13 @@ def take_over(run: Run, by: Actor) -> Claim:
 
     Runs in the caller's transaction, which ends with a `save` or `release` that sets what the run does next.
     """
-    (taken,) = move(run_status.TAKE_OVER, [run.pk, by.id, TAKE_OVER_LEASE, by.id, by.name])
+    (taken,) = move_runs(run_status.TAKE_OVER, [run.pk, by.id, TAKE_OVER_LEASE, by.id, by.name])
     return Claim(run.pk, *_position(TAKE_OVER_LEASE, taken))
 
 
 def ask_to_halt(run: Run, by: Actor) -> bool:
     """Ask the run's worker to release it after the current step; False if no worker runs it, or was asked before."""
-    return bool(move(run_status.HALT, [run.pk, by.id, by.name]))
+    return bool(move_runs(run_status.HALT, [run.pk, by.id, by.name]))
 
 
 def halting(claim: Claim) -> bool:
@@ -127,9 +127,9 @@ def release(
     verify, so the run is frozen if it ends as failed, now or once its effects are settled. `awaited`: how many of its
     children have to end before a waiting run is queued.
     """
-    words = storable(reason[:300])
+    words = make_storable(reason[:300])
     params = [claim.run_id, claim.token, status, wake_at, words, by.id, by.name, attempts, freeze, awaited]
-    if not move(run_status.RELEASE, params):
+    if not move_runs(run_status.RELEASE, params):
         raise Fenced
 
 

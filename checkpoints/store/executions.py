@@ -15,7 +15,7 @@ from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.postgresql.sql import run_sql
 
 from . import gaps
-from .header import COLUMNS, CheckpointHeader, ancestry
+from .header import COLUMNS, CheckpointHeader, trace_ancestry
 from .recorded_writes import writes_of
 
 __all__ = ["executions", "of_lineage", "path", "writes_of"]
@@ -47,7 +47,7 @@ def executions(lineage: int) -> list[CheckpointHeader]:
     """
     found = [CheckpointHeader(*row) for row in run_sql(_EXECUTIONS, [Int8(lineage)])]
     gone = [value for value in gaps.records_of(lineage).values() if value.input_digest is not None]
-    return sorted(found + gone, key=lambda each: (each.run_id, each.seq)) if gone else found
+    return sorted(found + gone, key=lambda header: (header.run_id, header.seq)) if gone else found
 
 
 def of_lineage(lineage: int) -> list[CheckpointHeader]:
@@ -56,7 +56,7 @@ def of_lineage(lineage: int) -> list[CheckpointHeader]:
     known = {item.id for item in found}
     if all(item.parent is None or item.parent in known for item in found):
         return found
-    return sorted([*found, *gaps.records_of(lineage).values()], key=lambda each: (each.run_id, each.seq))
+    return sorted([*found, *gaps.records_of(lineage).values()], key=lambda header: (header.run_id, header.seq))
 
 
 def path(head: UUID, known: Sequence[CheckpointHeader] = ()) -> list[CheckpointHeader]:
@@ -64,12 +64,12 @@ def path(head: UUID, known: Sequence[CheckpointHeader] = ()) -> list[CheckpointH
 
     Those that are `known` and lead to it are not read. Raises NoSuchCheckpoint.
     """
-    found = ancestry(head, {row.id: row for row in known}) or _stretch(head)
+    found = trace_ancestry(head, {row.id: row for row in known}) or _stretch(head)
     if not found:
         raise NoSuchCheckpoint
     gone: gaps.RemovedPast | None = None
     while (above := found[0].parent) is not None:
-        more = ancestry(above, {row.id: row for row in _stretch(above)}, found[0])
+        more = trace_ancestry(above, {row.id: row for row in _stretch(above)}, found[0])
         if not more:
             gone = gone or gaps.RemovedPast(found[0].run_id)
             more = gone.leading_to(above, found[0])

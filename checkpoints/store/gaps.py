@@ -18,12 +18,12 @@ from checkpoints.actors import Actor
 from checkpoints.errors import NotVerified
 from checkpoints.events import event_proof
 from checkpoints.models import Gap, Run
-from checkpoints.postgresql.sql import microseconds
-from checkpoints.values.canonical_json import canonical
+from checkpoints.postgresql.sql import to_microseconds
+from checkpoints.values.canonical_json import encode_canonical
 
 from . import gap_headers
 from .gap_headers import RemovedCheckpoint
-from .header import CheckpointHeader, ancestry
+from .header import CheckpointHeader, trace_ancestry
 
 
 class RemovalReason(NamedTuple):
@@ -35,7 +35,7 @@ class RemovalReason(NamedTuple):
     at: datetime
 
 
-def made(
+def make_gap(
     run_id: int,
     first: int,
     rows: Sequence[RemovedCheckpoint],
@@ -58,11 +58,11 @@ def digest_of(gap: Gap, key: bytes | None = None) -> bytes:
     columns = [
         gap.run_id, gap.number, gap.first_seq, gap.last_seq, _hex(gap.parent_digest), _hex(gap.removed),
         _hex(gap.last_digest), hashlib.sha256(bytes(gap.headers)).hexdigest(), gap.policy, gap.policy_version, gap.by,
-        gap.by_name, microseconds(gap.at), _hex(gap.previous),
+        gap.by_name, to_microseconds(gap.at), _hex(gap.previous),
     ]  # fmt: skip
-    data = b"holdpoint gap\n" + canonical(columns)
+    data = b"holdpoint gap\n" + encode_canonical(columns)
     if key is None:
-        key = event_proof.key()
+        key = event_proof.seal_key()
     return hmac.digest(key, data, "sha256") if key else hashlib.sha256(data).digest()
 
 
@@ -121,7 +121,7 @@ class RemovedPast:
             *place, pk = self._left.pop()
             if tuple(place) < (child.run_id, child.seq):
                 self._known |= {row.id: row for row in _records(Gap.objects.get(pk=pk))}
-        return ancestry(tip, self._known, child)
+        return trace_ancestry(tip, self._known, child)
 
 
 def _records(gap: Gap) -> list[CheckpointHeader]:
@@ -136,7 +136,7 @@ def over(run_id: int, seq: int) -> Gap | None:
     return Gap.objects.filter(run_id=run_id, first_seq__lte=seq, last_seq__gte=seq).defer("headers").first()
 
 
-def of(checkpoint: UUID, runs: Any) -> tuple[Gap, CheckpointHeader] | None:
+def find_gap(checkpoint: UUID, runs: Any) -> tuple[Gap, CheckpointHeader] | None:
     """Find the gap of one of these runs that removed a checkpoint; return the gap and the checkpoint's header."""
     for gap in Gap.objects.filter(run__in=runs).order_by("run_id", "number").iterator(chunk_size=20):
         for row in removed(gap):

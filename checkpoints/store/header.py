@@ -34,7 +34,7 @@ class CheckpointHeader(NamedTuple):
 COLUMNS = CheckpointHeader._fields[:-1]
 
 
-def ancestry(
+def trace_ancestry(
     tip: UUID, among: Mapping[UUID, CheckpointHeader], child: CheckpointHeader | None = None
 ) -> list[CheckpointHeader]:
     """Return the checkpoints that lead to `tip`, itself last, back to the first whose parent is not `among` these.

@@ -9,7 +9,7 @@ from uuid import UUID
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.layout import rows
 from checkpoints.layout.assembly import Assembly
-from checkpoints.layout.chunks import ChunkContents, fetcher
+from checkpoints.layout.chunks import ChunkContents, make_fetcher
 from checkpoints.layout.snapshot import Snapshot, size_of
 from checkpoints.models import Run
 
@@ -90,7 +90,7 @@ def _read_twice(read: Callable[[], rows.Trail]) -> tuple[Snapshot, rows.Trail]:
 
 
 def _assemble(trail: rows.Trail) -> Snapshot:
-    assembly = Assembly(ChunkContents(fetcher(trail.lineage)))
+    assembly = Assembly(ChunkContents(make_fetcher(trail.lineage)))
     assembly.feed_all(trail.rows)
     return _finished(trail.lineage, trail.rows[-1], assembly)
 

@@ -15,17 +15,17 @@ from uuid import UUID
 
 from checkpoints.errors import ValueRefused
 from checkpoints.layout import payloads
-from checkpoints.layout.snapshot import CheckpointPlace, Header, RowDraft, Snapshot, draft
+from checkpoints.layout.snapshot import CheckpointPlace, Header, RowDraft, Snapshot, draft_row
 from checkpoints.models import Checkpoint, Chunk, Run
 from checkpoints.values import artifacts
 from checkpoints.values.artifacts import MARK
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.list_digests import ListDigest
 from checkpoints.values.ops import Append, Splice, Write
 
 FOREIGN = "is a file that this run's team does not have; upload it at a gate, or keep it in a step of the run"
 SEARCHED = 1000  # checkpoints, and as many chunks, of a lineage that are looked through before a refusal
-_MARKED = canonical(MARK) + b":"
+_MARKED = encode_canonical(MARK) + b":"
 
 Source = Callable[[int, set[str]], set[str]]  # of a team's number and digests, those that the team has
 _sources: list[Source] = []
@@ -47,13 +47,13 @@ def checked_draft(
     team: int | None = None,
     lineage: int | None = None,
 ) -> RowDraft:
-    """Draft a row as `layout.snapshot.draft` does, and check its files.
+    """Draft a row as `layout.snapshot.draft_row` does, and check its files.
 
     A run that is not stored yet comes with its `team`, and with the `lineage` that it has files from.
 
     The draft's bytes say at once whether any part of it is a file; an anchor's are of the whole state.
     """
-    made = draft(base, writes, header, place, list_format=list_format, id=id)
+    made = draft_row(base, writes, header, place, list_format=list_format, id=id)
     changes = made.changes
     if any(_MARKED in line for line in changes.lines) or any(_MARKED in blob.content for blob in changes.blobs):
         grown = (Append, Splice)
@@ -84,7 +84,7 @@ def _named_before(lineage: int, wanted: set[str]) -> set[str]:
 
     A file that was kept since files are marked is found without this.
     """
-    marks = {_MARKED + canonical(digest): digest for digest in wanted}
+    marks = {_MARKED + encode_canonical(digest): digest for digest in wanted}
     found: set[str] = set()
     for content in _contents(lineage):
         found |= {digest for mark, digest in marks.items() if mark in content}

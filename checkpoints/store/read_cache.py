@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from checkpoints.errors import NotVerified
-from checkpoints.layout.assembly import Assembly, references, unpack
-from checkpoints.layout.chunks import ChunkContents, fetcher
+from checkpoints.layout.assembly import Assembly, chunk_references, unpack_row
+from checkpoints.layout.chunks import ChunkContents, make_fetcher
 from checkpoints.layout.rows import OF_C, CheckpointRow
 from checkpoints.postgresql.sql import run_sql
 
@@ -63,14 +63,14 @@ class ReadCache:
         lines: dict[int, set[bytes]] = defaultdict(set)
         for row in rows:
             with suppress(NotVerified):
-                lines[self.rows[row.id][0]] |= references(unpack(row)[1])
+                lines[self.rows[row.id][0]] |= chunk_references(unpack_row(row)[1])
         for lineage, named in lines.items():
             with suppress(NotVerified, ValueError):
                 self.contents_of(lineage).collect(named)
 
     def contents_of(self, lineage: int) -> ChunkContents:
         """Return the chunks of a lineage that were read so far."""
-        return self.contents.setdefault(lineage, ChunkContents(fetcher(lineage)))
+        return self.contents.setdefault(lineage, ChunkContents(make_fetcher(lineage)))
 
     def assembled(self, id: UUID) -> tuple[int, CheckpointRow, Assembly] | None:
         """Assemble a checkpoint, unchecked; return it with its lineage and row, or None if the id is unknown.

@@ -13,8 +13,16 @@ from uuid import UUID
 
 from checkpoints.errors import NoSuchCheckpoint, NotRecorded, NotVerified
 from checkpoints.layout import payloads, rows
-from checkpoints.layout.assembly import Assembly, Portion, check_header, name_of, portions, references, unpack
-from checkpoints.layout.chunks import ChunkContents, fetcher
+from checkpoints.layout.assembly import (
+    Assembly,
+    Portion,
+    check_header,
+    chunk_references,
+    name_of,
+    split_portions,
+    unpack_row,
+)
+from checkpoints.layout.chunks import ChunkContents, make_fetcher
 from checkpoints.layout.rows import COLUMNS, OF_C, CheckpointRow
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.ops import DROP, Append, Splice, Write
@@ -55,7 +63,7 @@ def writes_of(ids: Iterable[UUID]) -> dict[UUID, dict[str, Write]]:
     made: dict[UUID, dict[str, Write]] = {}
     for lineage in {lineage for lineage, _ in found.values()}:
         members = [written for of, written in found.values() if of == lineage]
-        made |= _read(members, ChunkContents(fetcher(lineage)))
+        made |= _read(members, ChunkContents(make_fetcher(lineage)))
     if len(made) < len(wanted):
         raise NoSuchCheckpoint
     return {id: made[id] for id in wanted}
@@ -66,12 +74,12 @@ def _written(row: CheckpointRow) -> _Written:
     if row.input_digest is None:
         raise NotRecorded
     check_header(row)
-    ops, lines = unpack(row)
+    ops, lines = unpack_row(row)
     try:
-        made = list(portions(ops, lines))
+        made = list(split_portions(ops, lines))
         if row.anchor_seq == row.seq:
             ((wrote, taken),) = [(op, taken) for op, taken in made if op[0] == "wrote"]
-            made = list(portions(wrote[1], taken))
+            made = list(split_portions(wrote[1], taken))
     except (ValueError, TypeError, IndexError) as error:
         raise NotVerified(name_of(row), f"its ops do not fit ({error})") from error
     return _Written(row, made)
@@ -80,7 +88,7 @@ def _written(row: CheckpointRow) -> _Written:
 def _read(members: Sequence[_Written], contents: ChunkContents) -> dict[UUID, dict[str, Write]]:
     """Read the writes of executions of one lineage."""
     lists = _whole_lists([written for written in members if written.plain()], contents)
-    contents.collect(references(line for written in members for _, lines in written.portions for line in lines))
+    contents.collect(chunk_references(line for written in members for _, lines in written.portions for line in lines))
     made = {}
     for written in members:
         try:
@@ -123,7 +131,7 @@ def _whole_lists(members: Sequence[_Written], contents: ChunkContents) -> dict[U
         return {}
     columns = [[run for run, _ in ends], [first for _, first in ends], list(ends.values())]
     trails = rows.read(_TRAILS, columns)
-    contents.collect(references(line for row in trails for line in unpack(row)[1]))
+    contents.collect(chunk_references(line for row in trails for line in unpack_row(row)[1]))
     made: dict[UUID, dict[str, Any]] = {}
     assembly = Assembly(contents)
     for row in trails:

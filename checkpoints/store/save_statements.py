@@ -25,8 +25,8 @@ from checkpoints.layout.rows import COLUMNS, CheckpointRow
 from checkpoints.layout.snapshot import RowDraft
 from checkpoints.models import Run, run_status
 from checkpoints.postgresql import wire
-from checkpoints.postgresql.insert_rows import insertion
-from checkpoints.postgresql.sql import Statement, run_sql, shifted, storable
+from checkpoints.postgresql.insert_rows import build_insertion
+from checkpoints.postgresql.sql import Statement, make_storable, run_sql, shift_parameters
 
 from .claims import Claim
 
@@ -87,22 +87,22 @@ def _statement(stops: bool, chunks: bool, notes: bool) -> str:
 
 @cache
 def _with_along(sql: str) -> str:
-    return f"{run_status.STEP}, along AS ({shifted(sql, by=30)}){_SAVED} FROM moved RETURNING 1"
+    return f"{run_status.STEP}, along AS ({shift_parameters(sql, by=30)}){_SAVED} FROM moved RETURNING 1"
 
 
-def save(made: RowDraft, *, claim: Claim, head: UUID, seq: int, move: RunMove, along: Along | None = None) -> bool:
+def save(draft: RowDraft, *, claim: Claim, head: UUID, seq: int, move: RunMove, along: Along | None = None) -> bool:
     """Write a checkpoint, its chunks, its event and its run's new position under `claim`.
 
     Returns False and writes nothing unless the run is at `head` and `seq` and the claim is still valid.
     """
-    row, blobs, stops = made.row, made.changes.blobs, move.status != "running"
+    row, blobs, stops = draft.row, draft.changes.blobs, move.status != "running"
     sql = _statement(stops, bool(blobs), bool(move.notes))
     if not (stops or blobs or move.notes):
-        values = _binary(made, claim, head, seq, move)
+        values = _binary(draft, claim, head, seq, move)
         if along:
-            saved = wire.run(_with_along(along.sql), [*values, *along.values], meanwhile=made.snapshot)
+            saved = wire.run(_with_along(along.sql), [*values, *along.values], meanwhile=draft.snapshot)
         else:
-            saved = wire.run(sql, values, meanwhile=made.snapshot)
+            saved = wire.run(sql, values, meanwhile=draft.snapshot)
         if saved is not None:
             return bool(saved)
     if along:
@@ -114,7 +114,7 @@ def save(made: RowDraft, *, claim: Claim, head: UUID, seq: int, move: RunMove, a
     if stops:
         params.append(move.status)
     if blobs:
-        params += [Int8(made.lineage), *_columns(made.lineage, blobs)]
+        params += [Int8(draft.lineage), *_columns(draft.lineage, blobs)]
     if move.notes:
         params.append([note.encode(errors="replace") for note in move.notes])
     return bool(run_sql(sql, params))
@@ -122,25 +122,25 @@ def save(made: RowDraft, *, claim: Claim, head: UUID, seq: int, move: RunMove, a
 
 def _reason(move: RunMove) -> str:
     """Return the reason as a text column accepts it: an exception's text may contain what the column refuses."""
-    return storable(move.reason[:300]) if move.reason else ""
+    return make_storable(move.reason[:300]) if move.reason else ""
 
 
-def _binary(made: RowDraft, claim: Claim, head: UUID, seq: int, move: RunMove) -> list[wire.Value]:
+def _binary(draft: RowDraft, claim: Claim, head: UUID, seq: int, move: RunMove) -> list[wire.Value]:
     """Return the parameters of a step's save in PostgreSQL's binary form."""
-    row = made.row
+    row = draft.row
     return [
-        *made.header, row.digest, wire.int4(row.anchor_seq), wire.int2(row.codec), row.payload, row.checksum,
+        *draft.header, row.digest, wire.int4(row.anchor_seq), wire.int2(row.codec), row.payload, row.checksum,
         _reason(move).encode(), wire.timestamp(move.wake_at) if move.wake_at else None, wire.float8(claim.lease),
         head.bytes, wire.int4(seq), move.actor.id.encode(), move.actor.name.encode(),
         event_proof.of_digest(row.digest),
     ]  # fmt: skip
 
 
-def first_rows(run: Run, made: RowDraft) -> list[Statement]:
+def first_rows(run: Run, draft: RowDraft) -> list[Statement]:
     """Return the statements that write a new run and its first checkpoint; write that one's chunks."""
-    if made.changes.blobs:
-        insert_chunks(made.lineage, made.changes.blobs)
-    return [*insertion([run]), (_FIRST, [*_typed(made.row), event_proof.of_digest(made.row.digest)])]
+    if draft.changes.blobs:
+        insert_chunks(draft.lineage, draft.changes.blobs)
+    return [*build_insertion([run]), (_FIRST, [*_typed(draft.row), event_proof.of_digest(draft.row.digest)])]
 
 
 def insert_chunks(lineage: int, blobs: Sequence[ChunkBlob]) -> None:

@@ -27,7 +27,7 @@ from .save_statements import Along, RunMove
 class DeferredSave(NamedTuple):
     """A checkpoint that is drafted and not written yet, with the head that it follows."""
 
-    made: RowDraft
+    draft: RowDraft
     claim: Claim
     head: UUID
     seq: int
@@ -36,19 +36,19 @@ class DeferredSave(NamedTuple):
 
     @property
     def step(self) -> str:
-        return self.made.row.step
+        return self.draft.row.step
 
     def snapshot(self) -> Snapshot:
         """Return the snapshot that it will be once it is written."""
-        return self.made.snapshot()
+        return self.draft.snapshot()
 
     def write(self) -> Snapshot:
         """Write it, in one statement. Raises Fenced if another claim or another head came first."""
         claim, head, seq, move = self.claim, self.head, self.seq, self.move
-        if not save_statements.save(self.made, claim=claim, head=head, seq=seq, move=move, along=self.along):
+        if not save_statements.save(self.draft, claim=claim, head=head, seq=seq, move=move, along=self.along):
             raise Fenced
-        _ring(self.made.row.run_id, self.move.status)
-        return self.made.snapshot()
+        _ring(self.draft.row.run_id, self.move.status)
+        return self.draft.snapshot()
 
 
 def save(

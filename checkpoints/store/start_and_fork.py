@@ -20,7 +20,7 @@ from checkpoints.layout.snapshot import CheckpointPlace, Header, Snapshot
 from checkpoints.models import Checkpoint, Hold, Plan, Run
 from checkpoints.models.run import NORMAL
 from checkpoints.postgresql.sql import Statement
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.ops import Write
 
 from .loading import load_checkpoint
@@ -43,30 +43,30 @@ def start(
     thread: str = "",
     within: timedelta | None = None,
     parent: Run | None = None,
-    held: str = "",
+    wait_reason: str = "",
     priority: int = NORMAL,
     number: int | None = None,
 ) -> Run:
     """Make a queued run with its first checkpoint, in one transaction.
 
     `environment` records what the run started with: {"config": {…}, "libraries": {name: version}}. `within`: the time
-    until its deadline. `parent`: the run whose step starts it. `held`: why it waits for its turn, instead of being
+    until its deadline. `parent`: the run whose step starts it. `wait_reason`: why it waits for its turn and is not
     queued. `priority`: from 0, the most urgent, to 9. `number`: its own, where that was drawn before. Another call with
     the same `key` returns the run that the first one made. Raises ValueRefused before anything is written.
     """
     header = Header("input", "input", first_step)
     run = Run(
         id=number, plan=plan, team=team, title=title[:200], key=key, started_by=started_by, started_as=by.id,
-        environment=canonical(dict(environment or {})), thread=thread, parent=parent, priority=priority,
+        environment=encode_canonical(dict(environment or {})), thread=thread, parent=parent, priority=priority,
     )  # fmt: skip
-    if held:
-        run.begin_held(held)
+    if wait_reason:
+        run.begin_held(wait_reason)
 
     def make() -> Run:
         rows = _begin(run, header, None, values, within)
         started = Entry(kind="run.started", subject=f"run:{run.pk}", by=by, run=run, data={"agent": plan.agent})
-        waits = [Entry(kind="run.waiting", subject=f"run:{run.pk}", by=by, run=run, version=1)] if held else []
-        event_log.append([started, *waits], beside=rows)
+        waits = [Entry(kind="run.waiting", subject=f"run:{run.pk}", by=by, run=run, version=1)] if wait_reason else []
+        event_log.append_events([started, *waits], extras=rows)
         return run
 
     return _once(key, make)
@@ -99,7 +99,7 @@ def fork(
             plan_id=plan.pk if plan else origin.plan_id, team=team or source.team, key=key,
             title=(title or source.title)[:200], started_by=started_by, started_as=by.id, lineage=origin.lineage,
             forked_from=origin.id, priority=source.priority,
-            environment=source.environment if environment is None else canonical(dict(environment)),
+            environment=source.environment if environment is None else encode_canonical(dict(environment)),
         )  # fmt: skip
         header = Header("fork", "fork", origin.next_step if next_step is None else next_step)
         rows = _begin(run, header, origin, writes, within)
@@ -108,7 +108,9 @@ def fork(
             reason=f"{run} was forked from here", by=by,
         )  # fmt: skip
         data = {"from": str(origin.id), "run": source.pk}
-        event_log.append([Entry(kind="run.forked", subject=f"run:{run.pk}", by=by, run=run, data=data)], beside=rows)
+        event_log.append_events(
+            [Entry(kind="run.forked", subject=f"run:{run.pk}", by=by, run=run, data=data)], extras=rows
+        )
         return run
 
     return _once(key, make)

@@ -17,7 +17,7 @@ from checkpoints.layout import payloads
 from checkpoints.layout.rows import new_id
 from checkpoints.layout.snapshot import CheckpointPlace, Header, RowDraft
 from checkpoints.models import Checkpoint, Run
-from checkpoints.postgresql.insert_rows import insertion
+from checkpoints.postgresql.insert_rows import build_insertion
 from checkpoints.postgresql.sql import Statement, run_sql
 from checkpoints.values.list_digests import ListDigest
 
@@ -59,7 +59,7 @@ def first_rows(runs: Sequence[Run], drafts: Sequence[RowDraft], reasons: Sequenc
         if made.changes.blobs:
             insert_chunks(made.lineage, made.changes.blobs)
     rows = [Checkpoint(**draft.row._asdict(), proof=event_proof.of_digest(draft.row.digest)) for draft in drafts]
-    return [*insertion(runs), *insertion(rows)]
+    return [*build_insertion(runs), *build_insertion(rows)]
 
 
 def began(run: Run, by: Actor) -> list[Entry]:

@@ -30,8 +30,8 @@ from django.core.files.storage import storages
 
 from checkpoints.errors import NoSuchArtifact, NoTeam, NotVerified, ValueRefused
 
-from .canonical_json import canonical
-from .json_pointer import pointer
+from .canonical_json import encode_canonical
+from .json_pointer import make_pointer
 
 MARK: Final = "$artifact"  # what makes an object in a state a reference
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -89,7 +89,7 @@ def mark_for(digest: str, team: int) -> bool:
 
 def keep(content: bytes | BinaryIO | File[bytes], media_type: str = "") -> Reference:
     """Store a binary, read from the file's current position, and return its reference. Raises ValueRefused, NoTeam."""
-    canonical(media_type)
+    encode_canonical(media_type)
     team = _owner()
     source = io.BytesIO(content) if isinstance(content, (bytes, bytearray, memoryview)) else content
     with _spooled(source) as (spooled, digest, size):
@@ -156,7 +156,7 @@ def references(state: Any) -> Iterator[tuple[str, Any]]:
         path, node = left.pop()
         if isinstance(node, dict):
             if MARK in node:
-                yield pointer(*path), node
+                yield make_pointer(*path), node
             left.extend(((*path, key), node[key]) for key in sorted(node, reverse=True) if key != MARK)
         elif isinstance(node, (list, tuple)):
             left.extend(((*path, index), node[index]) for index in range(len(node) - 1, -1, -1))

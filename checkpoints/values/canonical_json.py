@@ -5,7 +5,7 @@ size, finite doubles, true, false and null. Canonical JSON has sorted keys, no s
 a double keeps its point (`1.0`, `-0.0`), so that types survive. It never holds a raw line break, which
 checkpoints.layout.payloads relies upon.
 
-`parse` is for text from outside, with the standard library's hooks. orjson keeps the last of two equal keys, turns
+`parse_json` is for text from outside, with the standard library's hooks. orjson keeps the last of two equal keys, turns
 2**64 into a double and NaN into null, so it only gets values that `_is_simple` has checked: for those the two
 libraries write the same bytes, and orjson is ten times as fast.
 """
@@ -22,7 +22,7 @@ import orjson
 
 from checkpoints.errors import ValueRefused
 
-from .json_pointer import pointer
+from .json_pointer import make_pointer
 
 DEPTH_LIMIT = 128
 # Values in one text from outside. An empty value, `[]`, takes thirty times its length in memory.
@@ -36,15 +36,15 @@ _MANY = 1_000_000  # nodes of one level; a value that holds itself may double wi
 _NARROW = range(-(2**63), 2**63)
 
 
-def canonical(value: Any) -> bytes:
+def encode_canonical(value: Any) -> bytes:
     """Return the canonical JSON of `value`. Raises ValueRefused with the pointer of what cannot be saved."""
-    return encode(value)[0]
+    return encode_with_width(value)[0]
 
 
-def encode(value: Any) -> tuple[bytes, bool]:
+def encode_with_width(value: Any) -> tuple[bytes, bool]:
     """Return the canonical JSON of `value`, and whether an integer in it may not fit 64 bits.
 
-    Raises as `canonical` does.
+    Raises as `encode_canonical` does.
     """
     if _is_simple(value):
         with contextlib.suppress(orjson.JSONEncodeError):  # a lone surrogate; the slow way finds where
@@ -59,14 +59,14 @@ def encode(value: Any) -> tuple[bytes, bool]:
     return data, _WIDE.search(data) is not None
 
 
-def decode(data: bytes, *, wide: bool | None = None) -> Any:
-    """Read bytes that `canonical` wrote; a known `wide` saves the search for long integers."""
+def decode_canonical(data: bytes, *, wide: bool | None = None) -> Any:
+    """Read bytes that `encode_canonical` wrote; a known `wide` saves the search for long integers."""
     if _WIDE.search(data) is not None if wide is None else wide:
         return json.loads(data)
     return orjson.loads(data)
 
 
-def parse(text: str | bytes) -> Any:
+def parse_json(text: str | bytes) -> Any:
     """Read JSON from outside. Raises ValueRefused for what is not JSON, is ambiguous, or cannot be saved."""
     try:
         text = text.decode() if isinstance(text, bytes) else text
@@ -81,7 +81,7 @@ def parse(text: str | bytes) -> Any:
         raise ValueRefused("", f"is not JSON: {error}") from error
     except RecursionError as error:
         raise ValueRefused("", f"is nested deeper than {DEPTH_LIMIT} levels") from error
-    canonical(value)
+    encode_canonical(value)
     return value
 
 
@@ -180,10 +180,10 @@ def _explain(value: Any) -> None:
     while stack:
         path, node = stack.pop()
         if len(path) > DEPTH_LIMIT:
-            raise ValueRefused(pointer(*path), f"is nested deeper than {DEPTH_LIMIT} levels, or holds itself")
+            raise ValueRefused(make_pointer(*path), f"is nested deeper than {DEPTH_LIMIT} levels, or holds itself")
         reason = _fault(node)
         if reason:
-            raise ValueRefused(pointer(*path), reason)
+            raise ValueRefused(make_pointer(*path), reason)
         if isinstance(node, dict):
             stack.extend(((*path, key), child) for key, child in reversed(node.items()))
         elif isinstance(node, (list, tuple)):

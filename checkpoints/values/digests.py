@@ -12,7 +12,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .canonical_json import canonical
+from .canonical_json import encode_canonical
 
 VALUE = hashlib.sha256(b"holdpoint value\n")
 _SEGMENT = hashlib.sha256(b"holdpoint segment\n")
@@ -30,7 +30,7 @@ def of_canonical(data: bytes) -> bytes:
 
 def of_value(value: Any) -> bytes:
     """Compute the digest of any value, 32 bytes."""
-    return of_canonical(canonical(value))
+    return of_canonical(encode_canonical(value))
 
 
 def of_state(fields: Mapping[str, bytes]) -> bytes:
@@ -61,6 +61,6 @@ def of_segment(content: bytes) -> bytes:
     return made.digest()
 
 
-def brief(digest: bytes) -> str:
+def shorten_digest(digest: bytes) -> str:
     """Return the first eight hex digits, for people."""
     return bytes(digest).hex()[:8]

@@ -25,35 +25,35 @@ class AlignedItem:
     moved: bool = False  # its order among the remaining items has changed
 
 
-def shared_ends(left: Sequence[object], right: Sequence[object]) -> tuple[int, int]:
+def shared_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
     """Count the items that the two lists share at their head, and at their tail."""
-    most = min(len(left), len(right))
-    head = next((i for i in range(most) if left[i] != right[i]), most)
-    return head, next((i for i in range(most - head) if left[-1 - i] != right[-1 - i]), most - head)
+    most = min(len(old), len(new))
+    head = next((i for i in range(most) if old[i] != new[i]), most)
+    return head, next((i for i in range(most - head) if old[-1 - i] != new[-1 - i]), most - head)
 
 
-def aligned(
-    left: Sequence[Any], right: Sequence[Any], keys: tuple[Sequence[bytes], Sequence[bytes]]
+def align_items(
+    old: Sequence[Any], new: Sequence[Any], keys: tuple[Sequence[bytes], Sequence[bytes]]
 ) -> list[AlignedItem]:
     """Pair the items of both lists, by place in the new one, then what was removed. `keys` are canonical bytes."""
     equal = _equal(*keys)
     taken = set(equal.values())
-    rest = [at for at in range(len(left)) if at not in taken]
-    more = [at for at in range(len(right)) if at not in equal]
-    changed = dict(_alike([(at, left[at]) for at in rest], [(at, right[at]) for at in more]))
+    rest = [at for at in range(len(old)) if at not in taken]
+    more = [at for at in range(len(new)) if at not in equal]
+    changed = dict(_alike([(at, old[at]) for at in rest], [(at, new[at]) for at in more]))
     whole = {**equal, **changed}
-    still = set(rising([whole[at] for at in sorted(whole)]))
+    still = set(find_rising_run([whole[at] for at in sorted(whole)]))
     found = [
         AlignedItem(whole[at], at, same=at in equal, moved=whole[at] not in still)
         if at in whole
         else AlignedItem(None, at)
-        for at in range(len(right))
+        for at in range(len(new))
     ]
     kept = set(whole.values())
-    return found + [AlignedItem(at, None) for at in range(len(left)) if at not in kept]
+    return found + [AlignedItem(at, None) for at in range(len(old)) if at not in kept]
 
 
-def rising(numbers: Sequence[int]) -> list[int]:
+def find_rising_run(numbers: Sequence[int]) -> list[int]:
     """Find a longest run of rising numbers among numbers that are all different."""
     tails: list[int] = []
     ends: list[int] = []  # where the best run of each length ends
@@ -70,12 +70,12 @@ def rising(numbers: Sequence[int]) -> list[int]:
     return found[::-1]
 
 
-def _equal(left: Sequence[bytes], right: Sequence[bytes]) -> dict[int, int]:
+def _equal(old: Sequence[bytes], new: Sequence[bytes]) -> dict[int, int]:
     """Map new place -> old place of equal items, each taken once."""
     places: dict[bytes, list[int]] = {}
-    for at in range(len(left) - 1, -1, -1):
-        places.setdefault(left[at], []).append(at)
-    return {at: places[key].pop() for at, key in enumerate(right) if places.get(key)}
+    for at in range(len(old) - 1, -1, -1):
+        places.setdefault(old[at], []).append(at)
+    return {at: places[key].pop() for at, key in enumerate(new) if places.get(key)}
 
 
 def _alike(old: Sequence[tuple[int, Any]], new: Sequence[tuple[int, Any]]) -> Iterator[tuple[int, int]]:
@@ -99,8 +99,8 @@ def _alike(old: Sequence[tuple[int, Any]], new: Sequence[tuple[int, Any]]) -> It
             j += 1
 
 
-def likeness(one: Any, other: Any) -> float:
+def likeness(item: Any, other: Any) -> float:
     """Measure how much two items share; always above 0, so that a pair beats a removal and an addition."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return 0.01 + sum(1 for name, value in one.items() if name in other and other[name] == value)
-    return 0.01 if type(one) is type(other) else 0.005
+    if isinstance(item, dict) and isinstance(other, dict):
+        return 0.01 + sum(1 for name, value in item.items() if name in other and other[name] == value)
+    return 0.01 if type(item) is type(other) else 0.005

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 from . import digests
-from .canonical_json import canonical
+from .canonical_json import encode_canonical
 
 LARGE = 2048  # bytes of canonical JSON
 
@@ -81,7 +81,7 @@ class ChainDigest(ListDigest):
             raise ValueError("lines are missing or left over")
         for line in items:
             if line.startswith(b"@"):
-                item = measure(line)[0]
+                item = measure_line(line)[0]
             else:  # without another call of a function: there may be thousands
                 made = start()
                 made.update(line)
@@ -98,7 +98,7 @@ class StretchDigest(ListDigest):
     rest: hashlib._Hash
 
     @classmethod
-    def _of(cls, head: bytes, length: int, rest: hashlib._Hash) -> Self:
+    def _from_parts(cls, head: bytes, length: int, rest: hashlib._Hash) -> Self:
         digest = _LIST.copy()
         digest.update(b"%d:%b%b" % (length, head, rest.digest()))
         made = cls(digest.digest())
@@ -107,11 +107,11 @@ class StretchDigest(ListDigest):
 
     @classmethod
     def resume(cls, head: bytes, length: int) -> Self:
-        return cls._of(head, length, _STRETCH)
+        return cls._from_parts(head, length, _STRETCH)
 
     @classmethod
     def empty(cls) -> Self:
-        return cls._of(_HEAD, 0, _STRETCH)
+        return cls._from_parts(_HEAD, 0, _STRETCH)
 
     def extended(self, lines: bytes, count: int) -> Self:
         if count < 1 and (count or lines):
@@ -125,7 +125,7 @@ class StretchDigest(ListDigest):
             at, count, length = end + 1, count - taken, length + taken
             if length % self.STRETCH == 0:
                 head, rest = hashlib.sha256(head + rest.digest()).digest(), _STRETCH.copy()
-        return self._of(head, length, rest)
+        return self._from_parts(head, length, rest)
 
 
 def _end(lines: bytes, at: int, count: int) -> int:
@@ -147,12 +147,12 @@ def of_field(value: Any, list_format: type[ListDigest]) -> bytes:
     return list_format.empty().appended(value) if isinstance(value, (list, tuple)) else digests.of_value(value)
 
 
-def reference(size: int, digest: bytes) -> bytes:
+def make_reference(size: int, digest: bytes) -> bytes:
     """Return the line of a large value."""
     return b"@%d:%b" % (size, digest.hex().encode())
 
 
-def measure(line: bytes) -> tuple[bytes, int]:
+def measure_line(line: bytes) -> tuple[bytes, int]:
     """Return digest and size of the value on a line. Raises ValueError for a malformed reference."""
     if line[:1] == b"@":
         size, digest = line[1:].decode("ascii").split(":")
@@ -161,5 +161,5 @@ def measure(line: bytes) -> tuple[bytes, int]:
 
 
 def _line(value: Any) -> bytes:
-    data = canonical(value)
-    return data if len(data) <= LARGE else reference(len(data), digests.of_canonical(data))
+    data = encode_canonical(value)
+    return data if len(data) <= LARGE else make_reference(len(data), digests.of_canonical(data))

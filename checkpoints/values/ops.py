@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from checkpoints.errors import ValueRefused
 
-from .canonical_json import canonical
+from .canonical_json import encode_canonical
 from .list_alignment import shared_ends
 
 
@@ -41,18 +41,18 @@ DROP: Final = Drop()
 Write = Any  # a value, Append, Splice or DROP
 
 
-def apply(value: Any, write: Write) -> Any:
+def apply_write(value: Any, write: Write) -> Any:
     """Return the field's value after `write`; `value` itself is not changed.
 
-    Raises ValueRefused as `checked` does.
+    Raises ValueRefused as `check_write` does.
     """
     if not isinstance(write, (Append, Splice)):
         return write
-    old, start, delete, items = checked(value, write)
+    old, start, delete, items = check_write(value, write)
     return [*old[:start], *items, *old[start + delete :]]
 
 
-def checked(value: Any, write: Append | Splice) -> tuple[list[Any], int, int, Sequence[Any]]:
+def check_write(value: Any, write: Append | Splice) -> tuple[list[Any], int, int, Sequence[Any]]:
     """Return the old list, the start, the number of items to delete and the items to insert.
 
     Raises ValueRefused for what is not a list, and for a range outside it.
@@ -70,14 +70,14 @@ def checked(value: Any, write: Append | Splice) -> tuple[list[Any], int, int, Se
     return value, write.start, write.delete, write.items
 
 
-def normalise(old: Any, new: Any) -> Any:
+def smallest_write(old: Any, new: Any) -> Any:
     """Find the smallest write that turns the list `old` into the list `new`: an Append, a Splice or `new` itself.
 
     Items are compared by canonical form, since Python considers 1, 1.0 and True equal.
     """
     if not (isinstance(old, list) and isinstance(new, (list, tuple)) and old and new):
         return new
-    before, after = [canonical(item) for item in old], [canonical(item) for item in new]
+    before, after = [encode_canonical(item) for item in old], [encode_canonical(item) for item in new]
     head, tail = shared_ends(before, after)
     if head == len(before):
         return Append(new[head:])

@@ -103,7 +103,7 @@ def worker() -> str:
     try:
         if not Worker.objects.there().exists():
             return f"none was heard of for {SILENT.seconds} s"
-        return deaf_workers.told()
+        return deaf_workers.describe_ended_worker()
     except DatabaseError:
         return "unknown: PostgreSQL does not answer"
     except redis.RedisError:
@@ -121,7 +121,7 @@ def readers() -> str:
 
 def restarts() -> str:
     """Return the parts of a stack of `make run` that have ended and are started again, or ""."""
-    return restarted.told(settings.HOME)
+    return restarted.describe_parts_down(settings.HOME)
 
 
 CHECKS: dict[str, Callable[[], str]] = {

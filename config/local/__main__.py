@@ -9,12 +9,12 @@ import sys
 from base64 import urlsafe_b64encode
 
 from config.local import attach
-from config.local.authoring import Author, modules_named, variables
+from config.local.authoring import Author, modules_named, serving_variables
 from config.local.console import Console
 from config.local.errors import StackRefused
 from config.local.home import Home
 from config.local.stack import ROOT, Stack, Stopping, any_port
-from config.local.static_files import collect
+from config.local.static_files import collect_static
 
 PEOPLE = "ann (decides for Support and Planning), bob (on the team), mira and lena (Finance), eve (an outsider), admin"
 
@@ -31,7 +31,7 @@ def run(modules: list[str]) -> int:
         author = Author(stack, modules)
         stack.listen_for_signals()
         try:
-            stack.environment = environment(stack) | variables(modules, os.environ)
+            stack.environment = environment(stack) | serving_variables(modules, os.environ)
             author.begin()
             with console.start():
                 bring_up(stack)
@@ -59,7 +59,7 @@ def bring_up(stack: Stack) -> None:
     stack.start_servers()
     attach.publish(stack.home, stack.environment)
     stack.complete("migrate", "Bringing the tables up to date", "-m", "config.migrate", "--finish")
-    collect(stack)
+    collect_static(stack)
     if not os.environ.get("SANDBOX_URL"):
         port = stack.environment["SANDBOX_URL"].rpartition(":")[2]
         data = str(stack.home.path / "sandbox")

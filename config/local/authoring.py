@@ -22,7 +22,7 @@ from pathlib import Path
 
 from config import examples
 from config.local.errors import StackRefused
-from config.local.imported_files import imported
+from config.local.imported_files import list_imported_files
 from config.local.stack import ROOT, Stack
 
 MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -44,7 +44,7 @@ def modules_named(words: Sequence[str]) -> list[str]:
     return names
 
 
-def variables(names: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
+def serving_variables(names: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that make the stack's processes serve these modules beside the others."""
     if not names:
         return {}
@@ -67,7 +67,7 @@ class Author:
     def begin(self) -> None:
         """Note which files the modules have, and their state, before processes read them."""
         on_path = filter(None, self.stack.environment.get("PYTHONPATH", "").split(os.pathsep))
-        self.paths = imported(self.names, [ROOT, *(Path(folder).absolute() for folder in on_path)], ROOT)
+        self.paths = list_imported_files(self.names, [ROOT, *(Path(folder).absolute() for folder in on_path)], ROOT)
         self.taken = self.seen = self.files()
 
     def look(self) -> None:

@@ -15,7 +15,7 @@ PRODUCT = ("agents", "approvals", "checkpoints", "config")
 TESTS = {"test", "tests", "__pycache__"}  # folders of a package
 
 
-def imported(names: Iterable[str], folders: Sequence[Path], root: Path) -> set[Path]:
+def list_imported_files(names: Iterable[str], folders: Sequence[Path], root: Path) -> set[Path]:
     """Return the files of these modules and of what they import, there or not, in the folders of PYTHONPATH.
 
     What belongs to the product in `root` is left out, except beside a module that is named there.

@@ -32,7 +32,7 @@ class ProcessHandle(Protocol):
 
 
 @functools.cache
-def unprivileged() -> pwd.struct_passwd | None:
+def unprivileged_account() -> pwd.struct_passwd | None:
     """Return the account for servers that refuse root, created if missing; None where this process is not root."""
     if os.geteuid() != 0:
         return None
@@ -64,7 +64,7 @@ def reaches(account: pwd.struct_passwd, path: Path) -> bool:
     return subprocess.run(probe, user=account.pw_uid, group=account.pw_gid, extra_groups=[]).returncode == 0
 
 
-def tied(
+def tie_to_parent(
     command: Sequence[str],
     *,
     dies_by: signal.Signals = signal.SIGTERM,
@@ -89,7 +89,7 @@ def tied(
     return [tool, *options, "--pdeathsig", dies_by.name.removeprefix("SIG"), *command]
 
 
-def spawn(
+def spawn_process(
     command: Sequence[str],
     *,
     env: Mapping[str, str] | None = None,
@@ -110,7 +110,7 @@ def spawn(
     )
 
 
-def stop(process: ProcessHandle, *, by: signal.Signals, within: float) -> bool:
+def stop_process(process: ProcessHandle, *, by: signal.Signals, within: float) -> bool:
     """Ask `process` to stop; kill its whole group after `within` seconds. Return whether it stopped by itself."""
     if process.poll() is None:
         process.send_signal(by)
@@ -125,7 +125,7 @@ def stop(process: ProcessHandle, *, by: signal.Signals, within: float) -> bool:
 
 
 def kill_group(process: ProcessHandle) -> None:
-    """Kill whatever is left of the session that `spawn` gave to `process`."""
+    """Kill whatever is left of the session that `spawn_process` gave to `process`."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):

@@ -64,7 +64,7 @@ def keep(home: Path, revivals: Mapping[str, Revival]) -> None:
     os.replace(draft, home / FILE)
 
 
-def told(home: Path) -> str:
+def describe_parts_down(home: Path) -> str:
     """Say which parts are down and when each is started next; "" for none, or where no supervisor keeps a file."""
     try:
         down: dict[str, PartDown] = json.loads((home / FILE).read_text())

@@ -22,7 +22,7 @@ from config.local import restarts
 from config.local.console import Console
 from config.local.errors import StackRefused
 from config.local.home import Home
-from config.local.process import kill_group, spawn, tied
+from config.local.process import kill_group, spawn_process, tie_to_parent
 from config.local.restarts import Revival
 from config.local.servers import embedded as servers
 from config.local.servers.postgres import Postgres
@@ -128,8 +128,8 @@ class Stack:
     def start(self, name: str, *command: str, within: float = 5.0, inherits: Sequence[int] = ()) -> Child:
         """Start one of the application's processes; it has `within` seconds to stop when asked."""
         self.revivals[name].started(time.monotonic())
-        tied_command = tied([sys.executable, *command])
-        process = spawn(tied_command, env=self.environment, out=subprocess.PIPE, cwd=ROOT, inherits=inherits)
+        tied_command = tie_to_parent([sys.executable, *command])
+        process = spawn_process(tied_command, env=self.environment, out=subprocess.PIPE, cwd=ROOT, inherits=inherits)
         self.console.pump(name, process.stdout)
         child = Child(name, process, within, command, tuple(inherits))
         self.children.append(child)

@@ -10,7 +10,7 @@ import django
 from config.local.stack import ROOT, Stack
 
 
-def collect(stack: Stack) -> None:
+def collect_static(stack: Stack) -> None:
     """Collect static files into the home folder, unless they are unchanged."""
     stamp = stack.home.path / "static-stamp"
     now = fingerprint(ROOT / "static")

@@ -23,7 +23,7 @@ SCHEDULE = {
 }
 
 
-def scheduled(*, prune_hour: int) -> dict[str, Any]:
+def build_schedule(*, prune_hour: int) -> dict[str, Any]:
     """Return the whole schedule, with the nightly prune at that hour (UTC)."""
     again: dict[str, Any] = {
         "task": "checkpoints.prune",

@@ -11,7 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from config.web import proxies
 
 
-def refusal(request: HttpRequest) -> HttpResponse | None:
+def refusal_for(request: HttpRequest) -> HttpResponse | None:
     """Return a 401 for a client that may not read, None for others. Raises Http404 where no token is set."""
     if _sends_token(request) or _asks_from_inside(request):
         return None

@@ -13,7 +13,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from . import broker, database, pools
-from .access import refusal
+from .access import refusal_for
 
 
 class AskedMetrics(Collector):
@@ -38,7 +38,7 @@ REGISTRY.register(AskedMetrics())
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
     """Return all metrics."""
-    refused = refusal(request)
+    refused = refusal_for(request)
     if refused is not None:
         return refused
     encode, media_type = choose_encoder(request.headers.get("Accept", ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponseBase
 
-from agents.api.protocol import problem, problems
+from agents.api.protocol import answer_problem, problems
 from approvals.middleware import Respond
 from config.web import refusals
 
@@ -21,6 +21,6 @@ def middleware(get_response: Respond) -> Respond:
         if in_path:
             return problems.not_found(request) if of_api else refusals.not_found(request, Http404())
         words = "An address holds no NUL (%00)."
-        return problem(request, 422, words) if of_api else refusals.bad_request(request, BadRequest(words))
+        return answer_problem(request, 422, words) if of_api else refusals.bad_request(request, BadRequest(words))
 
     return respond

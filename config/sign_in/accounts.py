@@ -64,7 +64,7 @@ class Adapter(DefaultAccountAdapter):
                 openid.signed_in(request, login)
             proved = methods.of_records(get_authentication_records(request, user))
             sign_ins.begin(request, user, methods=proved, by=by, address=address_of(request)[:60])
-        preferences.hand_over(response, preferences.of(user))
+        preferences.hand_over(response, preferences.profile_of(user))
         factor = any(method in methods.SECOND_FACTORS for method in proved)
         tries.mark_device(request, response, user.get_username().lower(), proved=factor)
         return response
@@ -72,7 +72,7 @@ class Adapter(DefaultAccountAdapter):
     def logout(self, request: HttpRequest) -> None:
         """Sign out, and take the session off the list."""
         if isinstance(request.user, User):
-            sign_ins.left(request, request.user)
+            sign_ins.end_current(request, request.user)
         super().logout(request)
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:

@@ -16,6 +16,6 @@ def accounts_of(email: str) -> list[User]:
     return [user for user in found if same(user.email, email)]
 
 
-def same(one: str, other: str) -> bool:
+def same(address: str, other: str) -> bool:
     """Tell whether two addresses are one. Pure."""
-    return one == other or (one.isascii() and other.isascii() and one.lower() == other.lower())
+    return address == other or (address.isascii() and other.isascii() and address.lower() == other.lower())

@@ -24,7 +24,7 @@ class Rights:
     superuser: bool | None
 
 
-def rights(claims: Mapping[str, Any], provider: Provider) -> Rights:
+def rights_from_claims(claims: Mapping[str, Any], provider: Provider) -> Rights:
     """Return what a person gets by these claims."""
     names = values(claims.get(provider.claim))
     teams = frozenset(team for value, team in provider.groups.items() if value in names)

@@ -247,7 +247,7 @@ def _takes_code(row: Authenticator, code: str) -> bool:
     if FACTORS[row.type] == ProofMethod.RECOVERY_CODE:
         return bool(row.wrap().validate_code(code))  # under the row's lock
     counter = _counter(decrypt(row.data["secret"]), code)
-    return counter is not None and later(row, "counter", counter)
+    return counter is not None and advance_counter(row, "counter", counter)
 
 
 def _counter(secret: str, code: str) -> int | None:
@@ -262,12 +262,12 @@ def _counter(secret: str, code: str) -> int | None:
 
 def _count_up(row: Authenticator, counter: int) -> None:
     """Note a passkey's counter. One that did not go up is a copy's, or one that never counts and stays 0."""
-    if (counter or row.data.get("counter")) and not later(row, "counter", counter):
+    if (counter or row.data.get("counter")) and not advance_counter(row, "counter", counter):
         raise django_forms.ValidationError("This passkey may have been copied, and was refused.")
 
 
 @transaction.atomic
-def later(row: Authenticator, name: str, value: int) -> bool:
+def advance_counter(row: Authenticator, name: str, value: int) -> bool:
     """Note the value in the row if it is above the one there; tell whether it was."""
     locked = Authenticator.objects.select_for_update().filter(pk=row.pk).first()
     if locked is None or value <= int(locked.data.get(name, -1)):

@@ -12,7 +12,7 @@ from structlog import get_logger
 from checkpoints import actors
 from checkpoints.events import event_log
 
-from .claims import rights
+from .claims import rights_from_claims
 from .providers import Provider
 
 log = get_logger()
@@ -21,7 +21,7 @@ log = get_logger()
 @transaction.atomic
 def apply(user: User, claims: Mapping[str, Any], provider: Provider) -> None:
     """Give and take the teams and marks that the settings map, with one event where anything changes."""
-    wanted = rights(claims, provider)
+    wanted = rights_from_claims(claims, provider)
     locked = User.objects.select_for_update().get(pk=user.pk)
     managed = {group.name: group for group in Group.objects.filter(name__in=wanted.managed)}
     for missing in sorted(wanted.managed - set(managed)):

@@ -45,7 +45,7 @@ from . import membership
 from .addresses import accounts_of
 from .claims import verified_email
 from .providers import Provider
-from .security import fresh
+from .security import require_confirmation
 
 log = get_logger()
 # By a private key of the provider's: a signature by the client's own secret could be anybody's who knows it.
@@ -178,7 +178,7 @@ def login(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     if request.method != "POST":
         raise Http404
     if request.GET.get("process") == "connect":
-        return fresh(_leave)(request, provider_id)
+        return require_confirmation(_leave)(request, provider_id)
     return _leave(request, provider_id)
 
 

@@ -86,7 +86,7 @@ def _read(env: EnvironmentReader, name: str, prefix: str) -> Provider:
     )
 
 
-def as_settings(found: Mapping[str, Provider]) -> dict[str, Any]:
+def as_settings(providers: Mapping[str, Provider]) -> dict[str, Any]:
     """Return the providers as allauth's settings: PKCE always, tokens never kept."""
     apps = [
         {
@@ -94,6 +94,6 @@ def as_settings(found: Mapping[str, Provider]) -> dict[str, Any]:
             "client_id": provider.client_id, "secret": provider.secret,
             "settings": {"server_url": provider.issuer, "oauth_pkce_enabled": True, "scope": list(provider.scopes)},
         }
-        for provider in found.values()
+        for provider in providers.values()
     ]  # fmt: skip
     return {"openid_connect": {"APPS": apps, "provider_class": "config.sign_in.openid.Connect"}}

@@ -15,7 +15,7 @@ class Drawn:
     path: str
 
 
-def drawn(text: str) -> Drawn:
+def draw_code(text: str) -> Drawn:
     """Draw the text."""
     code = QRCode(border=4)
     code.add_data(text)

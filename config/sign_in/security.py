@@ -40,12 +40,12 @@ from approvals.views.access import private, reader_of
 from checkpoints import actors
 
 from . import qr
-from .factors import later, passkeys_work
+from .factors import advance_counter, passkeys_work
 
 View = Callable[..., HttpResponseBase]
 
 
-def fresh(view: View) -> View:
+def require_confirmation(view: View) -> View:
     """Guard a view that changes how somebody signs in: they have to confirm who they are, or sign in again."""
 
     @private
@@ -71,7 +71,7 @@ def index(request: HttpRequest) -> HttpResponse:
     """Show how the reader signs in."""
     reader = reader_of(request)
     linked = {account.provider: account for account in SocialAccount.objects.filter(user=reader)}
-    found = factors.of(reader)
+    found = factors.list_factors(reader)
     context = {
         "factors": found, "app": any(factor.method == ProofMethod.CODE for factor in found),
         "password": reader.has_usable_password(), "passkeys_work": passkeys_work(request),
@@ -82,7 +82,7 @@ def index(request: HttpRequest) -> HttpResponse:
     return render(request, "account_pages/security.html", context)
 
 
-@method_decorator(fresh, name="dispatch")
+@method_decorator(require_confirmation, name="dispatch")
 class AddApp(totp.ActivateTOTPView):
     """Adds an authenticator app: its code proves that it has the secret."""
 
@@ -91,19 +91,19 @@ class AddApp(totp.ActivateTOTPView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """Draw the secret as a QR code."""
         found: dict[str, Any] = super().get_context_data(**kwargs)
-        return {**found, "qr": qr.drawn(found["totp_url"]), "section": "security"}
+        return {**found, "qr": qr.draw_code(found["totp_url"]), "section": "security"}
 
     def form_valid(self, form: Any) -> HttpResponse:
         """Keep the app, with its event; the code that was just used is used up."""
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
             row = Authenticator.objects.get(user=self.request.user, type=Authenticator.Type.TOTP)
-            later(row, "counter", form.counter)
+            advance_counter(row, "counter", form.counter)
             _added(self.request, row, with_codes=self.did_generate_recovery_codes)
         return response
 
 
-@method_decorator(fresh, name="dispatch")
+@method_decorator(require_confirmation, name="dispatch")
 class AddPasskey(webauthn.AddWebAuthnView):
     """Adds a passkey, which the device keeps so that it can sign in by itself."""
 
@@ -127,7 +127,7 @@ class AddPasskey(webauthn.AddWebAuthnView):
 
 
 @require_POST
-@fresh
+@require_confirmation
 def remove(request: HttpRequest, pk: int) -> HttpResponse:
     """Remove one factor; other sessions end."""
     reader = reader_of(request)
@@ -136,7 +136,7 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
         if not factors.remove(reader, [pk], by=actors.of_user(reader), address=_address(request)):
             raise Http404("No such factor")
         if not _can_sign_in(reader):
-            return _kept()
+            return _refuse_last_way()
         _end_proofs(request, reader)
     return redirect("mfa_index")
 
@@ -157,7 +157,7 @@ def rename(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("mfa_index")
 
 
-@method_decorator(fresh, name="dispatch")
+@method_decorator(require_confirmation, name="dispatch")
 class RecoveryCodes(recovery.ViewRecoveryCodesView):
     """Shows new recovery codes, this once."""
 
@@ -166,7 +166,7 @@ class RecoveryCodes(recovery.ViewRecoveryCodesView):
 
 
 @require_POST
-@fresh
+@require_confirmation
 def make_codes(request: HttpRequest) -> HttpResponse:
     """Make new recovery codes; the old ones work no more, and other sessions end."""
     reader = reader_of(request)
@@ -180,7 +180,7 @@ def make_codes(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@fresh
+@require_confirmation
 def unlink(request: HttpRequest, pk: int) -> HttpResponse:
     """Unlink a provider from the account, unless nothing else would be left to sign in with; other sessions end."""
     reader = reader_of(request)
@@ -191,7 +191,7 @@ def unlink(request: HttpRequest, pk: int) -> HttpResponse:
             raise Http404("No such link")
         found.delete()
         if not _can_sign_in(reader):
-            return _kept()
+            return _refuse_last_way()
         data = {"provider": found.provider, "address": _address(request)}
         factors.record("user.unlinked", reader, by=actors.of_user(reader), **data)
         _end_proofs(request, reader)
@@ -226,7 +226,7 @@ def _can_sign_in(reader: User) -> bool:
     return reader.has_usable_password() or factors.has_passkey(reader) or linked.exists()
 
 
-def _kept() -> HttpResponse:
+def _refuse_last_way() -> HttpResponse:
     transaction.set_rollback(True)
     return redirect(reverse("mfa_index") + "?last=1")
 

@@ -36,7 +36,7 @@ class SecondStep(base.AuthenticateView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """Offer what the person has that can be read."""
         found: dict[str, Any] = super().get_context_data(**kwargs)
-        have = {factor.method for factor in factors.of(self.stage.login.user) if factor.sound}
+        have = {factor.method for factor in factors.list_factors(self.stage.login.user) if factor.sound}
         offered = {
             "passkey": ProofMethod.PASSKEY in have,
             "code": bool(have & {ProofMethod.CODE, ProofMethod.RECOVERY_CODE}),
@@ -69,7 +69,7 @@ class _Confirming:
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         found: dict[str, Any] = super().get_context_data(**kwargs)  # type: ignore[misc]
         user = reader_of(self.request)
-        have = {factor.method for factor in factors.of(user) if factor.sound}
+        have = {factor.method for factor in factors.list_factors(user) if factor.sound}
         recovery = ProofMethod.RECOVERY_CODE in have and recovery_code_counts(self.request)
         offered = {
             "by_password": user.has_usable_password(), "by_passkey": ProofMethod.PASSKEY in have,

@@ -28,13 +28,15 @@ def in_words(scope: Scope) -> TooMuchSent:
 class BoundedBodies:
     """An ASGI application that takes bodies of at most `most` bytes; a longer one is answered with 413."""
 
-    def __init__(self, application: Application, *, most: int, told: Callable[[Scope], TooMuchSent] = in_words) -> None:
-        self.application, self.most, self.told = application, most, told
+    def __init__(
+        self, application: Application, *, most: int, refusal_for: Callable[[Scope], TooMuchSent] = in_words
+    ) -> None:
+        self.application, self.most, self.refusal_for = application, most, refusal_for
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on; once more comes than is allowed, the application sees a disconnect."""
         if announced(scope) > self.most:
-            await refuse(send, self.told(scope))
+            await refuse(send, self.refusal_for(scope))
             return
         taken, answered = 0, False
 
@@ -51,7 +53,7 @@ class BoundedBodies:
 
         await self.application(scope, bounded, noting)
         if taken > self.most and not answered:
-            await refuse(send, self.told(scope))
+            await refuse(send, self.refusal_for(scope))
 
 
 class PrefixRoute:
@@ -71,12 +73,12 @@ def announced(scope: Scope) -> int:
     return int(length) if length.isdigit() and len(length) < 20 else 0
 
 
-async def refuse(send: Send, told: TooMuchSent) -> None:
+async def refuse(send: Send, refusal: TooMuchSent) -> None:
     """Answer 413 and close: the rest of the body is not read."""
     headers = [
-        (b"content-type", told.media_type.encode()),
+        (b"content-type", refusal.media_type.encode()),
         (b"cache-control", b"no-store"),
         (b"connection", b"close"),
     ]
     await send({"type": "http.response.start", "status": 413, "headers": headers})
-    await send({"type": "http.response.body", "body": told.body})
+    await send({"type": "http.response.body", "body": refusal.body})

@@ -16,12 +16,12 @@ import httpx
 from django.conf import settings
 from holdpoint import AsyncHoldpoint
 from holdpoint.mcp.limits import Limits
-from holdpoint.mcp.server import Context, server
+from holdpoint.mcp.server import Context, build_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import PARSE_ERROR
 
 from checkpoints.errors import ValueRefused
-from checkpoints.values.canonical_json import parse
+from checkpoints.values.canonical_json import parse_json
 from config.web.bodies import Application
 from config.web.static import Receive, Scope, Send
 
@@ -53,7 +53,7 @@ class McpEndpoint:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Answer requests, inside."""
-        served = server(self.connect, self.limits)
+        served = build_server(self.connect, self.limits)
         self.sessions = StreamableHTTPSessionManager(
             served, json_response=True, stateless=True, max_request_body_size=settings.HOLDPOINT_API_BODY_LIMIT
         )
@@ -81,7 +81,7 @@ class McpEndpoint:
         if body is None:
             return
         try:
-            parse(body)
+            parse_json(body)
         except ValueRefused as error:
             words = f"The body cannot be read: {error}"
             await answer(send, 400, {"jsonrpc": "2.0", "id": None, "error": {"code": PARSE_ERROR, "message": words}})
@@ -137,18 +137,18 @@ def base_of(scope: Scope) -> str:
     return f"{scope.get('scheme', 'http')}://{headers_of(scope).get('host', 'localhost')}"
 
 
-def unauthorized(error: str, told: str) -> tuple[int, dict[str, Any], Headers]:
+def unauthorized(error: str, description: str) -> tuple[int, dict[str, Any], Headers]:
     """Return a 401 as MCP clients read it."""
-    challenge = f'Bearer realm="Holdpoint", error="{error}", error_description="{told}"'
-    return 401, {"error": error, "error_description": told}, {"www-authenticate": challenge.replace("…", "...")}
+    challenge = f'Bearer realm="Holdpoint", error="{error}", error_description="{description}"'
+    return 401, {"error": error, "error_description": description}, {"www-authenticate": challenge.replace("…", "...")}
 
 
-async def answer(send: Send, status: int, told: Mapping[str, Any], more: Headers | None = None) -> None:
+async def answer(send: Send, status: int, content: Mapping[str, Any], more: Headers | None = None) -> None:
     """Send a JSON answer."""
     headers = {"content-type": "application/json", "cache-control": "no-store", **(more or {})}
     listed = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": listed})
-    await send({"type": "http.response.body", "body": json.dumps(told).encode()})
+    await send({"type": "http.response.body", "body": json.dumps(content).encode()})
 
 
 async def read(receive: Receive) -> bytes | None:

@@ -43,9 +43,9 @@ class Storage(CompressedManifestStaticFilesStorage):
             with storage.open(path) as file:
                 return str(file.read(), "utf-8")
 
-        def layer(found: re.Match[str]) -> str:
-            name = posixpath.join(posixpath.dirname(SHEET), found["file"])
-            return f"@layer {found['layer']} {{\n{read(name)}}}"
+        def layer(match: re.Match[str]) -> str:
+            name = posixpath.join(posixpath.dirname(SHEET), match["file"])
+            return f"@layer {match['layer']} {{\n{read(name)}}}"
 
         whole = InMemoryStorage()
         whole.save(SHEET, ContentFile(IMPORT.sub(layer, read(SHEET))))

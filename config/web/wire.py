@@ -108,12 +108,12 @@ class BoundedProtocol(HttpToolsProtocol):
         words = f"The whole request has to come within {least:g} s, and a second more for each {PACE // 1024} KB of it."
         self._refuse(HTTPStatus.REQUEST_TIMEOUT, words)
 
-    def _refuse(self, status: HTTPStatus, told: str) -> None:
+    def _refuse(self, status: HTTPStatus, message: str) -> None:
         """Answer in place of the application and close; if it waits for the rest, it sees a disconnect."""
         cycle = self.cycle
         before = self.pipeline or (cycle and not cycle.response_complete and not cycle.more_body)
         if self._begun and not before and (cycle is None or cycle.response_complete or not cycle.response_started):
-            body = f"{told}\n".encode()
+            body = f"{message}\n".encode()
             head = (
                 f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
                 f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"

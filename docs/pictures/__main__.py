@@ -65,7 +65,7 @@ def main(folder: Path = FOLDER) -> int:
                             if who == "mira":
                                 context = people.signed_in(browser, stack, history.people, width, scheme)
                             else:
-                                context = acting.enter(browser, stack.base, width, scheme, who=who)
+                                context = acting.sign_in_browser(browser, stack.base, width, scheme, who=who)
                             faults += take(context, folder, shown, f"{width}-{scheme}", history, weights)
                             if who == "mira":  # confirming who she is gave her session another key
                                 history.people.mira.update(context.storage_state())

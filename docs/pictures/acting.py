@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 DEMO = "for the screenshots alone"
 
 
-def enter(browser: Browser, base: str, width: int, scheme: str, *, who: str = "ann") -> BrowserContext:
+def sign_in_browser(browser: Browser, base: str, width: int, scheme: str, *, who: str = "ann") -> BrowserContext:
     """Open a browser profile and sign in."""
     context = browser.new_context(base_url=base, viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
     page = context.new_page()
@@ -22,7 +22,7 @@ def enter(browser: Browser, base: str, width: int, scheme: str, *, who: str = "a
     return context
 
 
-def decide(page: Page, choice: str) -> None:
+def make_decision(page: Page, choice: str) -> None:
     """Choose, and press the button that then appears. If a gate has several actions, approve those not edited."""
     rest = page.locator("section.action:not(:has([data-ballot]:checked)) label[data-choice=approve]")
     if choice != "edit":
@@ -32,10 +32,10 @@ def decide(page: Page, choice: str) -> None:
             rest.first.click()
     else:
         page.locator("label[data-choice=edit]").click()
-    commit(page)
+    send_form(page)
 
 
-def commit(page: Page, button: str = "button.commit:visible") -> None:
+def send_form(page: Page, button: str = "button.commit:visible") -> None:
     """Press the button that sends a form, and wait for the page that follows."""
     with page.expect_navigation():
         page.locator(button).click()
@@ -48,7 +48,7 @@ def open_gate(page: Page, name: str) -> None:
     page.wait_for_selector("#decision")
 
 
-def confirm(page: Page) -> None:
+def confirm_reader(page: Page) -> None:
     """Confirm who the reader is, where the page asks for it."""
     if page.locator("[name=password]").count():
         page.fill("[name=password]", DEMO)
@@ -62,7 +62,7 @@ def run_of(page: Page) -> str:
     return address.partition("?")[0]
 
 
-def until(page: Page, run: str, words: str) -> None:
+def wait_for_words(page: Page, run: str, words: str) -> None:
     """Wait on the run's live page until its header contains `words`."""
     page.goto(run)
     expect(page.locator("#run-head")).to_contain_text(words, timeout=30_000)

@@ -22,7 +22,7 @@ from tests.agents.examples.assistant.endpoint import Reply
 from tests.config.local.started_stack import Stack, environment
 from tests.harness.waiting import PATIENCE
 
-from .acting import DEMO, decide, enter, until
+from .acting import DEMO, make_decision, sign_in_browser, wait_for_words
 
 TURN = [
     ("write_file", {"path": "notes.md", "content": "# Oslo\n\nRain until noon, dry in the evening.\n"}),
@@ -78,7 +78,9 @@ def model(folder: Path) -> Iterator[dict[str, Any]]:
 
 def make(browser: Browser, stack: Stack) -> Outside:
     """Play the external part of the story."""
-    ann, bob, admin = (enter(browser, stack.base, 1440, "light", who=who).new_page() for who in ("ann", "bob", "admin"))
+    ann, bob, admin = (
+        sign_in_browser(browser, stack.base, 1440, "light", who=who).new_page() for who in ("ann", "bob", "admin")
+    )
     _policy(admin, LARGE, step_up=True)
     _policy(admin, HELD, undo_window="1 d")
     _policy(admin, TOGETHER, stages="1 of Finance and 1 of Support")
@@ -91,7 +93,7 @@ def make(browser: Browser, stack: Stack) -> Outside:
         large = _ask(program, title="Pay invoice 1020 of Nordlys", to="Nordlys AS", amount="48000.00", policy=LARGE)
         undoable = _ask(program, title="Pay invoice 1021 of Bergen", to="Bergen Print", amount="75.00", policy=HELD)
         ann.goto(f"/gates/{undoable['gate']}/")
-        decide(ann, "approve")
+        make_decision(ann, "approve")
         two = _ask(program, title="Pay invoice 1022 of ACME", to="ACME Ltd", amount="1180.00", policy=TOGETHER)
     gates = [f"/gates/{posted['gate']}/" for posted in (asking, large, undoable, two)]
     played = Outside(paid, receipt, gates[0], gates[1], gates[2], gates[3], _assistant(bob))
@@ -141,13 +143,13 @@ def _paid(program: httpx.Client, ann: Page) -> tuple[str, str]:
     asked = _ask(program, title="Pay invoice 1016 of ACME", to="ACME Ltd", amount="120.00")
     ann.goto(f"/gates/{asked['gate']}/")
     ann.locator("input[data-type=money], input[name$='amount']").first.fill("100.00")
-    decide(ann, "edit")
+    make_decision(ann, "edit")
     run = f"/runs/{asked['run']}"
     token = _ok(program.post(f"{run}/claims", json={"worker": "billing-2:4202"}))["token"]
     effect = _ok(program.post(f"{run}/effects", json={"token": token, "step": "wire"}))["next"]["effect"]["id"]
     done = {"token": token, "status": "done", "writes": {"wire_result": {"id": "tx_20931"}}}
     _ok(program.post(f"{run}/effects/{effect}/results", json=done))
-    until(ann, f"{run}/", "Completed")
+    wait_for_words(ann, f"{run}/", "Completed")
     return f"{run}/", f"/gates/{asked['gate']}/"
 
 
@@ -192,5 +194,5 @@ def _assistant(bob: Page) -> str:
     bob.get_by_label("Task").fill(TASK)
     bob.locator("button.commit:visible").click()
     bob.wait_for_url("**/runs/*/")
-    until(bob, bob.url, "Held at")
+    wait_for_words(bob, bob.url, "Held at")
     return bob.locator("main a[href^='/gates/']").first.get_attribute("href") or ""

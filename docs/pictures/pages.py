@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, Route, expect
 
-from .acting import DEMO, commit, confirm, open_gate, seq_of
-from .people import choose
+from .acting import DEMO, confirm_reader, open_gate, send_form, seq_of
+from .people import choose_gates
 from .story import PAY, PROPOSE, History, open_rewind
 
 Show = Callable[[Page, History], str]  # prepares the page; returns the part to save, "" for the window
@@ -91,14 +91,14 @@ def _confirmed(address: str) -> Show:
 
     def show(page: Page, history: History) -> str:
         page.goto(address)
-        confirm(page)
+        confirm_reader(page)
         return "body"
 
     return show
 
 
 def _bulk(page: Page, history: History) -> str:
-    choose(page)
+    choose_gates(page)
     return "body"
 
 
@@ -165,7 +165,7 @@ def _broken(name: str) -> Show:
 
 def _new_codes(page: Page, history: History) -> str:
     page.goto("/account/security/recovery-codes/")
-    confirm(page)
+    confirm_reader(page)
     page.get_by_role("button", name="Make new codes").click()
     expect(page.get_by_text("only time they are shown")).to_be_visible()
     return "body"
@@ -192,7 +192,7 @@ def _too_many(page: Page, history: History) -> str:
     while not page.get_by_text("Too many tries").count():
         page.goto("/accounts/password/reset/")
         page.fill("[name=email]", "nobody@holdpoint.example")
-        commit(page)
+        send_form(page)
     return "body"
 
 

@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.config.local.started_stack import Stack, environment
 from tests.harness.waiting import until as wait_until
 
-from .acting import DEMO, confirm, decide, enter, open_gate
+from .acting import DEMO, confirm_reader, make_decision, open_gate, sign_in_browser
 
 DEVICE = {
     "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
@@ -83,7 +83,9 @@ def make(browser: Browser, stack: Stack, merged: str) -> People:
         )
     )
     _manage(stack, "createsuperuser", "--noinput", "--username=vera", "--email=vera@holdpoint.example")
-    ann, mira, vera = (enter(browser, stack.base, 1440, "light", who=who).new_page() for who in ("ann", "mira", "vera"))
+    ann, mira, vera = (
+        sign_in_browser(browser, stack.base, 1440, "light", who=who).new_page() for who in ("ann", "mira", "vera")
+    )
     _milder(vera)
     bulk = _bulk(ann, stack)
     taken_over = _claimed(mira, "Silas Quayle")
@@ -124,10 +126,10 @@ def _bulk(ann: Page, stack: Stack) -> str:
     for name, mail in MAILS.items():
         (folder / name).write_text(mail)
     _manage(stack, "run_agent", "refunds", "--wait", "--team", "Support", "--input", str(folder))
-    choose(ann)
+    choose_gates(ann)
     other = ann.context.new_page()
     other.goto(ann.locator("main a[href^='/gates/']").first.get_attribute("href") or "")
-    decide(other, "approve")
+    make_decision(other, "approve")
     other.close()
     ann.locator("textarea").first.fill("Small refunds, each for one broken article.")
     ann.get_by_role("checkbox").check()
@@ -136,7 +138,7 @@ def _bulk(ann: Page, stack: Stack) -> str:
     return ann.url
 
 
-def choose(page: Page) -> None:
+def choose_gates(page: Page) -> None:
     """Select the newest two gates of low risk, and open what approving them would do."""
     page.goto("/?agent=refunds&risk=low")
     for box in page.locator("[name=gate]").all()[-2:]:
@@ -160,7 +162,7 @@ def _merging(ann: Page, mira: Page, gate: str) -> None:
     expect(ann.locator("[data-draft-note]")).to_contain_text("Draft saved")
     mira.goto(gate)
     mira.locator("input[name$='amount']").fill("1050.00")
-    decide(mira, "edit")
+    make_decision(mira, "edit")
 
 
 def _forgotten(browser: Browser, stack: Stack) -> str:
@@ -185,7 +187,7 @@ def _forgotten(browser: Browser, stack: Stack) -> str:
 def _factors(mira: Page) -> None:
     """Add an authenticator app and a passkey."""
     mira.goto("/account/security/app/")
-    confirm(mira)
+    confirm_reader(mira)
     secret = mira.locator("code").first.inner_text()
     mira.locator("[name=code]").fill(code_of(secret))
     mira.get_by_role("button", name="Add the app").click()
@@ -194,7 +196,7 @@ def _factors(mira: Page) -> None:
     device.send("WebAuthn.enable")
     device.send("WebAuthn.addVirtualAuthenticator", {"options": DEVICE})
     mira.goto("/account/security/passkeys/")
-    confirm(mira)
+    confirm_reader(mira)
     mira.get_by_label("A name to recognize it by").fill("Work laptop")
     mira.get_by_role("button", name="Add a passkey").click()
     mira.wait_for_url(lambda address: not address.endswith("/passkeys/"))

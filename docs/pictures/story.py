@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.config.local.started_stack import Stack
 
 from . import outside, people
-from .acting import DEMO, commit, decide, enter, open_gate, run_of, seq_of, until
+from .acting import DEMO, make_decision, open_gate, run_of, send_form, seq_of, sign_in_browser, wait_for_words
 from .outside import Outside
 from .people import People
 
@@ -35,7 +35,7 @@ class History:
 
 def make(browser: Browser, stack: Stack) -> History:
     """Play the story: ann, the administrator, external programs, and several people."""
-    ann, admin = (enter(browser, stack.base, 1440, "light", who=who) for who in ("ann", "admin"))
+    ann, admin = (sign_in_browser(browser, stack.base, 1440, "light", who=who) for who in ("ann", "admin"))
     rewound, sent_back, proposed = _refunds(ann.new_page())
     dry_run = _retention(admin.new_page())
     for context in (ann, admin):
@@ -65,18 +65,18 @@ def _refunds(page: Page) -> tuple[str, str, int]:
     with page.expect_response("**/impacts/"):
         page.get_by_label("Why").last.fill("He only keeps the shade. Offer him a third.")
     expect(page.locator("hp-order[data-stale]")).to_have_count(0)
-    commit(page, "#rewind .commit:visible")
-    until(page, paid, "Held at “Review the refund”")
+    send_form(page, "#rewind .commit:visible")
+    wait_for_words(page, paid, "Held at “Review the refund”")
     open_gate(page, "Käthe Mühlbauer")
     sent_back = run_of(page)
     page.locator("#decide label[data-choice=reject]").click()
     page.locator("input[name=then][value=back]").check()
     page.locator("#feedback").fill("Refund half of it.")
-    decide(page, "reject")
-    until(page, sent_back, "Held at “Review the refund”")
+    make_decision(page, "reject")
+    wait_for_words(page, sent_back, "Held at “Review the refund”")
     open_gate(page, "Käthe Mühlbauer")
-    decide(page, "approve")
-    until(page, sent_back, "Completed")
+    make_decision(page, "approve")
+    wait_for_words(page, sent_back, "Completed")
     return paid, sent_back, proposed
 
 
@@ -85,8 +85,8 @@ def approve(page: Page, name: str, amount: str) -> str:
     open_gate(page, name)
     run = run_of(page)
     page.locator("input[data-type=money]").first.fill(amount)
-    decide(page, "edit")
-    until(page, run, "Completed")
+    make_decision(page, "edit")
+    wait_for_words(page, run, "Completed")
     return run
 
 
@@ -96,7 +96,7 @@ def fork(page: Page, address: str, title: str) -> None:
     with page.expect_response("**/impacts/"):
         page.get_by_label("Title", exact=True).fill(title)
     expect(page.locator("hp-order[data-stale]")).to_have_count(0)
-    commit(page, ".commit:visible")
+    send_form(page, ".commit:visible")
 
 
 def open_rewind(page: Page, run: str, step: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from holdpoint import Altered
 from holdpoint.answers import Gate
 from holdpoint.errors import NotJson
-from holdpoint.exact_calls import VALUE, approved, canonical, digest, edited
+from holdpoint.exact_calls import VALUE, approved_arguments, digest_values, edited, encode_canonical
 
 ASKED: dict[str, Any] = {"path": "a", "lines": [1, 2], "deep": {"a/b": 1, "~": None}}
 AT = "2026-03-02T09:15:05Z"
@@ -18,7 +18,7 @@ AT = "2026-03-02T09:15:05Z"
 def decided(arguments: Any, *, masked: list[str] | None = None, **more: Any) -> Gate:
     """Return a gate with one action, which people decided as it stands."""
     card = {"title": "Write", "actions": [{"id": "write", "arguments": arguments}]}
-    seen = hashlib.sha256(VALUE + canonical(card)).hexdigest()
+    seen = hashlib.sha256(VALUE + encode_canonical(card)).hexdigest()
     known: dict[str, Any] = {
         "id": 4, "run": 2, "agent": "teller", "team": "Support", "step": "ask", "kind": "review", "status": "decided",
         "version": 2, "title": "Write", "risk": "low", "opened_at": AT, "card": card, "digest": seen,
@@ -37,13 +37,13 @@ def decided(arguments: Any, *, masked: list[str] | None = None, **more: Any) -> 
 )  # fmt: skip
 def test_arguments_that_nobody_approved_are_refused(got: dict[str, Any]) -> None:
     with pytest.raises(Altered, match="not those that people approved at gate 4"):
-        approved(decided(ASKED), "write", got)
+        approved_arguments(decided(ASKED), "write", got)
     with pytest.raises(Altered, match="People were asked at gate 4 about other arguments of write"):
-        approved(decided(got), "write", got, asked=ASKED)
+        approved_arguments(decided(got), "write", got, asked=ASKED)
 
 
 def test_the_order_of_names_says_nothing() -> None:
-    assert approved(decided(ASKED), "write", dict(reversed(ASKED.items())), asked=ASKED) == ASKED
+    assert approved_arguments(decided(ASKED), "write", dict(reversed(ASKED.items())), asked=ASKED) == ASKED
 
 
 def test_another_card_than_people_decided_on_is_refused() -> None:
@@ -59,9 +59,9 @@ def test_another_card_than_people_decided_on_is_refused() -> None:
         whole.model_copy(update={"outcome": None}),
     ):  # fmt: skip
         with pytest.raises(Altered):
-            approved(gate, "write", ASKED)
+            approved_arguments(gate, "write", ASKED)
     with pytest.raises(Altered):
-        approved(whole, "read", ASKED)
+        approved_arguments(whole, "read", ASKED)
 
 
 @pytest.mark.parametrize("place", ["/path", "/lines/1", "/deep/a~1b", "/deep", "/nothing", ""])
@@ -71,10 +71,10 @@ def test_secrets_are_compared_with_nothing_and_all_else_is(place: str) -> None:
         "/deep/a~1b": {**ASKED, "deep": {"a/b": "•••", "~": None}}, "/deep": {**ASKED, "deep": "•••"}, "": "•••",
     }  # fmt: skip
     gate = decided(hidden.get(place, ASKED), masked=[f"/actions/0/arguments{place}"])
-    assert approved(gate, "write", ASKED, asked=ASKED) == ASKED
+    assert approved_arguments(gate, "write", ASKED, asked=ASKED) == ASKED
     if place:
         with pytest.raises(Altered):
-            approved(gate, "write", {**ASKED, "more": 1})
+            approved_arguments(gate, "write", {**ASKED, "more": 1})
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_secrets_are_compared_with_nothing_and_all_else_is(place: str) -> None:
     ],
 )
 def test_peoples_edits_are_what_is_done(edits: list[dict[str, Any]], got: dict[str, Any]) -> None:
-    assert approved(decided(got), "write", got, asked=ASKED, edits=edits) == got
+    assert approved_arguments(decided(got), "write", got, asked=ASKED, edits=edits) == got
     smuggled = {**got, "smuggled": True}
     with pytest.raises(Altered, match="about other arguments"):
-        approved(decided(smuggled), "write", smuggled, asked=ASKED, edits=edits)
+        approved_arguments(decided(smuggled), "write", smuggled, asked=ASKED, edits=edits)
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_an_edit_that_does_not_fit_is_refused(edit: dict[str, Any]) -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), "\ud800"])
 def test_what_json_cannot_hold_has_no_digest(value: object) -> None:
     with pytest.raises(NotJson):
-        digest({"a": value})
+        digest_values({"a": value})

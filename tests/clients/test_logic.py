@@ -10,12 +10,12 @@ from typing import Annotated, Any
 import pytest
 from holdpoint import AsyncHoldpoint, BadAnswer, Holdpoint, NotConfigured, Problem, StaleToken, Unreachable
 from holdpoint.answers import Events
-from holdpoint.awaiting import awaited
-from holdpoint.calls import _in_words, kept
+from holdpoint.awaiting import await_outcome
+from holdpoint.calls import _in_words, result_as_json
 from holdpoint.exchange import Habits, Lost, Op, Pause, Reply, Send
 from holdpoint.holding import Held, beating
 from holdpoint.plans import Step
-from holdpoint.posting import post, question
+from holdpoint.posting import post_gate, question
 from holdpoint.sending import Api
 from holdpoint.signatures import Signature
 from pydantic import BaseModel, Field
@@ -116,9 +116,9 @@ def test_what_is_no_holdpoint_is_said_to_be_none(told: Reply) -> None:
 def test_a_server_that_holds_the_request_is_asked_at_once_again_and_another_after_a_pause() -> None:
     held, not_held = Clock(), Clock()
     answers = [*[reply(200, OPEN)] * 6, reply(200, {**OPEN, "status": "decided"})]
-    assert not held.run(awaited(held.api(), 4, float("inf")), [*answers], took=25).open
+    assert not held.run(await_outcome(held.api(), 4, float("inf")), [*answers], took=25).open
     assert not [each for each in held.steps if isinstance(each, Pause)]
-    assert not not_held.run(awaited(not_held.api(), 4, float("inf")), [*answers]).open
+    assert not not_held.run(await_outcome(not_held.api(), 4, float("inf")), [*answers]).open
     pauses = [each.seconds for each in not_held.steps if isinstance(each, Pause)]
     assert pauses == [0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
     assert {each.request.query["wait"] for each in held.sent} == {"25.0"}
@@ -213,16 +213,16 @@ def test_a_heartbeat_that_is_refused_while_a_request_is_under_way_does_not_tell_
 def test_what_json_cannot_say_is_refused_and_not_asked_as_null(value: Any) -> None:
     clock = Clock()
     with pytest.raises(ValueError, match="not JSON compliant"):
-        clock.run(post(clock.api(), question("wire", {"amount": value})), [Lost("")])
+        clock.run(post_gate(clock.api(), question("wire", {"amount": value})), [Lost("")])
     assert clock.sent == []
-    assert kept(value) == repr(value)
+    assert result_as_json(value) == repr(value)
 
 
 @pytest.mark.parametrize("key", ["invoice é", "invoice 7", "two\nlines", "x" * 201])
 def test_a_key_that_cannot_be_sent_is_refused_at_once(key: str) -> None:
     clock = Clock()
     with pytest.raises(ValueError, match="1 to 200 printable ASCII"):
-        clock.run(post(clock.api(), question("wire", {}, key=key)), [Lost("LocalProtocolError")])
+        clock.run(post_gate(clock.api(), question("wire", {}, key=key)), [Lost("LocalProtocolError")])
     assert clock.sent == []
 
 

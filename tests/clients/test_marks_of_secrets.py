@@ -13,7 +13,7 @@ import pytest
 from holdpoint import Holdpoint
 from holdpoint.langgraph import run
 from holdpoint.terminal import describe
-from holdpoint.terminal.lines import plain
+from holdpoint.terminal.lines import render_lines
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel, SecretStr
 
@@ -72,7 +72,7 @@ def test_the_reviewer_sees_it(web: str, way: Callable[[World], Future[Any]]) -> 
     reviewer = make_user("Rea Reviewer", world.team)
     page = signed_in(reviewer).get(f"/gates/{gate.pk}/").content.decode()
     found = bearing(make_token(reviewer)[1]).get(f"/api/gates/{gate.pk}").json()
-    for shown in (page, plain(describe.gate(found))):
+    for shown in (page, render_lines(describe.gate(found))):
         assert COMMAND in shown
         assert "••••" not in shown
     decide(gate)

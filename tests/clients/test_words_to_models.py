@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from holdpoint import Expired, Rejected, Unreachable, Withdrawn
 from holdpoint.answers import Ending, Gate
-from holdpoint.endings import INSTEAD, refused
-from holdpoint.errors import problem
+from holdpoint.endings import INSTEAD, gate_refusal
+from holdpoint.errors import make_problem
 from holdpoint.langgraph.answers import NOBODY
 from holdpoint.mcp import asking, tools
 from holdpoint.tool_runs.verdicts import Verdict
@@ -47,23 +47,23 @@ def verdict(kind: Any) -> str:
 
 def of_the_server(refusal: AskedTooOften, status: int = 429) -> str:
     """What an MCP client and the hook tell of a refusal of the server's."""
-    return asking.in_trouble(problem(status, {"detail": str(refusal), "code": refusal.code}))
+    return asking.in_trouble(make_problem(status, {"detail": str(refusal), "code": refusal.code}))
 
 
 TOLD = {
-    "rejected": str(refused(ended("rejected"), ["pay"], KNOWN)),
-    "expired": str(refused(ended("expired"), ["pay"], KNOWN)),
-    "withdrawn": str(refused(ended("withdrawn"), ["pay"], KNOWN)),
+    "rejected": str(gate_refusal(ended("rejected"), ["pay"], KNOWN)),
+    "expired": str(gate_refusal(ended("expired"), ["pay"], KNOWN)),
+    "withdrawn": str(gate_refusal(ended("withdrawn"), ["pay"], KNOWN)),
     "a call that was rejected": verdict("reject"),
     "a call that nobody decided": verdict("expired"),
     "a call of a graph that nobody decided": NOBODY,
     "rejected twice": of_the_server(AskedTooSoon(7, 2, now=NOW, until=UNTIL)),
     "asked too often": of_the_server(AskedTooOften("payouts", 120, "default", now=NOW, until=UNTIL)),
     "too many requests": asking.in_trouble(
-        problem(429, {"detail": "More than 9 requests a minute. The next is answered in 8 s."})
+        make_problem(429, {"detail": "More than 9 requests a minute. The next is answered in 8 s."})
     ),
     "no answer": asking.in_trouble(Unreachable("No answer within 60 s.")),
-    "an outage": asking.in_trouble(problem(503, {"detail": "The disk is full."})),
+    "an outage": asking.in_trouble(make_problem(503, {"detail": "The disk is full."})),
     "an answer that came too late": tools.LATE,
 }
 
@@ -75,7 +75,7 @@ def test_it_says_what_to_do_instead_and_orders_no_other_try(told: str) -> None:
 
 
 def test_it_is_the_word_for_it_and_a_time_comes_at_the_end() -> None:
-    assert [type(refused(ended(kind), ["pay"], KNOWN)) for kind in ("rejected", "expired", "withdrawn")] == [
+    assert [type(gate_refusal(ended(kind), ["pay"], KNOWN)) for kind in ("rejected", "expired", "withdrawn")] == [
         Rejected, Expired, Withdrawn,
     ]  # fmt: skip
     assert str(AskedTooSoon(7, 2, now=NOW, until=UNTIL)).endswith(f"{INSTEAD} This holds until 23:50:30 UTC.")

@@ -219,7 +219,7 @@ def test_queues_and_the_canary_are_told(redis_url: str) -> None:
     client.flushdb()
     assert value("holdpoint_canary_age_seconds") == canary.LIVES
     canary.sing(redis_url)
-    queue = registry.named("refunds").queue
+    queue = registry.agent_named("refunds").queue
     client.rpush("holdpoint", "one", "two")
     client.rpush(queue, "three")
     (another, *_) = [each for each in registry.queues() if each != queue]

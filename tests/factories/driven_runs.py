@@ -16,7 +16,7 @@ from approvals.decisions.submission import Submission
 from approvals.models import Decision, Gate
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 from tests.factories import REJECTION, ann, make_team, repeatable
 
 LINES = dict[str, list[str]]
@@ -50,7 +50,7 @@ def open_gate(run: Run) -> Gate:
     return gate
 
 
-@prepared
+@prepared_statement
 def _open_gates(run: Any) -> QuerySet[Gate]:
     return Gate.objects.open().select_related("run__plan", "policy").filter(run=run)
 

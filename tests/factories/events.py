@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from checkpoints.models import Event
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 
 
 def data_of(event: Event) -> dict[str, Any]:
@@ -13,4 +13,4 @@ def data_of(event: Event) -> dict[str, Any]:
 
     That id is another one each time.
     """
-    return {name: value for name, value in decode(bytes(event.data)).items() if name != "request_id"}
+    return {name: value for name, value in decode_canonical(bytes(event.data)).items() if name != "request_id"}

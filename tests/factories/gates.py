@@ -22,10 +22,10 @@ from approvals.models import AddedTeam, Decision, Gate, Outcome, Policy, version
 from checkpoints import actors, store
 from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Run
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.runs.plans import spec_of
 from checkpoints.store import claims
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 from .people import make_team
 from .runs import make_run
@@ -72,8 +72,8 @@ def make_policy(
         reason_required=reason_required,
         registered_only=registered_only,
         denials=denials,
-        stages=canonical(stages).decode() if stages else "",
-        rules=canonical(rules).decode() if rules else "",
+        stages=encode_canonical(stages).decode() if stages else "",
+        rules=encode_canonical(rules).decode() if rules else "",
         undo_window=undo_window,
     )
     asked = versions._spread(policy, groups, people)
@@ -170,7 +170,7 @@ def make_gate(
     return _whole(gate.pk)[0]
 
 
-@prepared
+@prepared_statement
 def _whole(pk: Any) -> QuerySet[Gate]:
     return Gate.objects.select_related("run__plan", "policy", "team").filter(pk=pk)
 

@@ -9,4 +9,4 @@ from .waiting import until
 
 def reached() -> None:
     """Wait until everything that is committed can be read, whatever processes and PostgreSQL itself still have open."""
-    until(lambda: not commit_order.after(commit_order.newest())[1], what="events below the horizon")
+    until(lambda: not commit_order.read_after(commit_order.newest_cursor())[1], what="events below the horizon")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import quote
 
-from config.local.process import spawn, stop, tied, unprivileged
+from config.local.process import spawn_process, stop_process, tie_to_parent, unprivileged_account
 from config.local.servers.embedded import APPLICATION, DATABASE
 from config.local.servers.postgres import Postgres
 from tests.harness.chromium import tool
@@ -21,7 +21,7 @@ PORT = 6432  # of its socket
 @contextmanager
 def pooler(session: Session, server: Postgres, mode: str) -> Iterator[str]:
     """Run one in `mode` "session" or "transaction"; yield the URL of the application's database through it."""
-    folder, account = session.folder / f"pooler-{mode}", unprivileged()
+    folder, account = session.folder / f"pooler-{mode}", unprivileged_account()
     folder.mkdir(mode=0o700)
     described = f"host={server.sockets} dbname={DATABASE} user={APPLICATION}"
     bouncer = {"pool_mode": mode, "auth_type": "any", "unix_socket_dir": folder, "listen_port": PORT}
@@ -32,10 +32,10 @@ def pooler(session: Session, server: Postgres, mode: str) -> Iterator[str]:
     if account is not None:
         for each in (folder, path):
             os.chown(each, account.pw_uid, account.pw_gid)
-    command = tied([tool("pgbouncer"), str(path)], account=account, needs=[folder])
-    process = spawn(command, out=session.log(f"pooler-{mode}"), cwd=folder)
+    command = tie_to_parent([tool("pgbouncer"), str(path)], account=account, needs=[folder])
+    process = spawn_process(command, out=session.log(f"pooler-{mode}"), cwd=folder)
     try:
         yield f"postgres://{APPLICATION}@/{DATABASE}?host={quote(str(folder))}&port={PORT}"
     finally:
-        stop(process, by=signal.SIGINT, within=10)
+        stop_process(process, by=signal.SIGINT, within=10)
         shutil.rmtree(folder)

@@ -14,7 +14,7 @@ from tempfile import TemporaryFile
 
 import httpx
 
-from config.local.process import kill_group, spawn, stop, tied
+from config.local.process import kill_group, spawn_process, stop_process, tie_to_parent
 from tests.harness import warm_python
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE, until
@@ -44,7 +44,7 @@ class Service:
             self.process: Process = (
                 WARM.start(command, env=environment, files=[nothing.fileno(), out.fileno(), out.fileno()])
                 if warm and WARM.can(command, environment)
-                else spawn(tied(command), env=environment, out=out, cwd=ROOT)
+                else spawn_process(tie_to_parent(command), env=environment, out=out, cwd=ROOT)
             )
 
     @property
@@ -96,7 +96,7 @@ class Service:
 
     def stop(self, *, within: float = PATIENCE) -> bool:
         """Ask it to stop; return whether it did so by itself within `within` seconds."""
-        return stop(self.process, by=signal.SIGTERM, within=within)
+        return stop_process(self.process, by=signal.SIGTERM, within=within)
 
 
 class Talking:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from tempfile import TemporaryDirectory
 
-from config.local.process import tied
+from config.local.process import tie_to_parent
 from tests.harness.session import ROOT
 from tests.harness.warm_start import ask
 
@@ -140,7 +140,7 @@ class WarmServer:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as requests:
             requests.bind(self.path)
             requests.listen()
-            command = tied([*program, str(requests.fileno()), kind])
+            command = tie_to_parent([*program, str(requests.fileno()), kind])
             fds, env = [requests.fileno()], READING | os.environ
             self.process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, pass_fds=fds)
 

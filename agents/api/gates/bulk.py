@@ -10,7 +10,17 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
-from agents.api.protocol import ApiSchema, Key, answer, confirmation_of, kept, needs, one_of, optional, own
+from agents.api.protocol import (
+    ApiSchema,
+    Key,
+    answer_json,
+    confirmation_of,
+    keep_answer,
+    one_of,
+    optional_one_of,
+    own_key,
+    require_scope,
+)
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -22,7 +32,7 @@ from approvals.policy.bulk import MOST
 
 from .gates import DIGEST
 
-router = Router(tags=["gates"], auth=needs(TokenScope.DECIDE))
+router = Router(tags=["gates"], auth=require_scope(TokenScope.DECIDE))
 
 
 class GateToDecide(Order):
@@ -51,7 +61,7 @@ class DecideTogether(Order):
     """The gates, each once: of the same agent, step and policy, asking about the same tools."""
     comment: str
     """The reason. It is recorded with each decision; after a rejection each agent reads it."""
-    then: str = Field("", json_schema_extra=optional("stop", "back"))
+    then: str = Field("", json_schema_extra=optional_one_of("stop", "back"))
     """Required for a rejection: stop the runs, or send each back to the step that its gate names."""
     second_look: bool = False
     """Whether you looked at each of them. An approval needs it (422 without)."""
@@ -104,7 +114,7 @@ def decide_gates(request: HttpRequest, order: DecideTogether, key: Key) -> HttpR
 
     def say() -> HttpResponse:
         sent = BulkSubmission(
-            key=own(request, key) or secrets.token_hex(16),
+            key=own_key(request, key) or secrets.token_hex(16),
             verdict=order.verdict,
             gates=[BulkChoice(gate.gate, bytes.fromhex(gate.seen), gate.shown) for gate in order.gates],
             comment=order.comment,
@@ -115,12 +125,12 @@ def decide_gates(request: HttpRequest, order: DecideTogether, key: Key) -> HttpR
         carry_out(taken, by=reader, confirmed=confirmation_of(request))
         taken.refresh_from_db()
         found = orders.progress(taken, reader=reader)
-        return answer(DecidedTogether.model_validate(_told(found)), http_status=201)
+        return answer_json(DecidedTogether.model_validate(_progress_members(found)), http_status=201)
 
-    return kept(request, key, say)
+    return keep_answer(request, key, say)
 
 
-def _told(found: BulkProgress) -> dict[str, Any]:
+def _progress_members(progress: BulkProgress) -> dict[str, Any]:
     results = [
         {
             "gate": result.item.gate_id,
@@ -130,12 +140,12 @@ def _told(found: BulkProgress) -> dict[str, Any]:
             "code": result.item.code,
             "detail": result.item.words,
         }
-        for result in found.results
+        for result in progress.results
     ]
     return {
-        "id": found.order.pk,
-        "decided": found.decided,
-        "refused": found.refused,
-        "finished_at": found.order.finished_at,
+        "id": progress.order.pk,
+        "decided": progress.decided,
+        "refused": progress.refused,
+        "finished_at": progress.order.finished_at,
         "results": results,
     }

@@ -12,7 +12,7 @@ from approvals.models import Gate
 from approvals.presentation.gate_facts.namesakes import namesakes_of
 from approvals.presentation.gate_facts.provenance import CALL, PLAN, PROGRAM, TOOL, Provenance
 from checkpoints.errors import NoSuchCheckpoint
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 PART = {"at": "/title", "by": PROGRAM, "words": "Title by payouts"}
 
@@ -36,4 +36,4 @@ def card_parts(gate: Gate, card: Card) -> bytes:
     named: dict[int, str] = {}
     with suppress(NoSuchCheckpoint):  # where the gate is closed, retention may have removed the state
         named = namesakes_of(gate, quoted(card.quotes, gate.saved.state)) if card.quotes else {}
-    return canonical(Provenance.of(gate).parts_as_json(card, named))
+    return encode_canonical(Provenance.of(gate).parts_as_json(card, named))

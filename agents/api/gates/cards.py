@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from agents.api.protocol import known
+from agents.api.protocol import refuse_unknown
 from agents.api.runs.moves import Order
 from approvals.cards import drawing
 from approvals.cards.action import VERDICTS
@@ -38,7 +38,7 @@ class CostOfDelay(Order):
     """A plain number."""
     currency: str = Field(pattern="^[A-Z]{3}$")
     """Its ISO 4217 code."""
-    per: Annotated[str, known("hour")] = Field("hour", json_schema_extra={"enum": ["hour"]})
+    per: Annotated[str, refuse_unknown("hour")] = Field("hour", json_schema_extra={"enum": ["hour"]})
     """The time that costs so much."""
 
 
@@ -63,7 +63,7 @@ class CardText(Order):
     """What it costs that nobody decides; people order the inbox by it. null: not stated."""
     resource: str = Field("", max_length=500)
     """What it acts on."""
-    risk: Annotated[str, known(*RISKS)] = Field("medium", json_schema_extra={"enum": list(RISKS)})
+    risk: Annotated[str, refuse_unknown(*RISKS)] = Field("medium", json_schema_extra={"enum": list(RISKS)})
     """The risk."""
     reasons: list[str] = Field([], max_length=50)
     """The reasons for the risk."""
@@ -93,7 +93,7 @@ class AskedDrawing(Order):
         "kind": "diff", "at": "/new_string", "before": "/old_string", "name": "/file_path", "words": "", "was": "",
     }  # fmt: skip
 
-    kind: Annotated[str, known(*drawing.KINDS)] = Field(json_schema_extra={"enum": list(drawing.KINDS)})
+    kind: Annotated[str, refuse_unknown(*drawing.KINDS)] = Field(json_schema_extra={"enum": list(drawing.KINDS)})
     """diff: one text takes the place of another. fields: an object beside the one that is there now, so that people may
     leave single changes out. command: a text as it will run."""
     at: str = Field(max_length=1000)
@@ -130,7 +130,7 @@ class AskedAction(Order):
     pointer)."""
     draws: list[AskedDrawing] = Field([], max_length=drawing.MOST)
     """How people see the arguments, beside their exact values."""
-    verdicts: list[Annotated[str, known(*VERDICTS)]] = Field(
+    verdicts: list[Annotated[str, refuse_unknown(*VERDICTS)]] = Field(
         [], max_length=len(VERDICTS), json_schema_extra={"items": {"type": "string", "enum": list(VERDICTS)}}
     )
     """The allowed verdicts; empty: approve, reject, and edit if the arguments may be edited."""

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
-from agents.api.protocol import ApiSchema, GateId, answer, needs, one_of
+from agents.api.protocol import ApiSchema, GateId, answer_json, one_of, require_scope
 from agents.api.runs.impacts import ImpactAnswer
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -30,7 +30,7 @@ from approvals.views.access import gate_or_404
 
 from .decisions import MARK, Decide, said_in
 
-router = Router(tags=["gates"], auth=needs(TokenScope.SEE))
+router = Router(tags=["gates"], auth=require_scope(TokenScope.SEE))
 SHOWN = Field(
     description="A digest of this preview. Send it with the decision, which is refused if it would by then do more.",
     examples=[MARK],
@@ -112,7 +112,7 @@ def get_gate_impacts(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
     iterable = [] if gate.status != Gate.Status.OPEN else choices_of(gate, others=_others(gate, reader), by=reader.pk)
     items = [
-        ChoiceImpact(choice=name, of=of, impact=ImpactAnswer.of(impact), shown=made.mark, left=made.left)
+        ChoiceImpact(choice=name, of=of, impact=ImpactAnswer.from_impact(impact), shown=made.mark, left=made.left)
         for name, of, made in iterable
         if (impact := made.impact) is not None
     ]
@@ -126,7 +126,7 @@ def get_gate_impacts(request: HttpRequest, gate_id: GateId) -> HttpResponse:
         )
         for before in done
     ]  # fmt: skip
-    return answer(ChoiceImpacts(items=items, done_before=before))
+    return answer_json(ChoiceImpacts(items=items, done_before=before))
 
 
 def choices_of(gate: Gate, *, others: Sequence[Decision], by: int) -> Iterator[tuple[str, str, DecisionImpact]]:
@@ -160,7 +160,10 @@ def _others(gate: Gate, reader: User) -> list[Decision]:
 
 
 @router.post(
-    "/{int:gate_id}/impacts", response=DecisionPreview, summary="Preview a decision", auth=needs(TokenScope.DECIDE)
+    "/{int:gate_id}/impacts",
+    response=DecisionPreview,
+    summary="Preview a decision",
+    auth=require_scope(TokenScope.DECIDE),
 )
 def preview_decision(request: HttpRequest, gate_id: GateId, decision: Decide) -> HttpResponse:
     """Return the impact of a decision, which is sent as it would be to decide.
@@ -184,6 +187,6 @@ def preview_decision(request: HttpRequest, gate_id: GateId, decision: Decide) ->
     made = impact_of(prepared).leaving(more)
     preview = DecisionPreview(
         verdict=prepared.verdict, stands=instead is None, changed=list(instead.changed) if instead else [],
-        impact=None if made.impact is None else ImpactAnswer.of(made.impact), shown=made.mark, left=made.left,
+        impact=None if made.impact is None else ImpactAnswer.from_impact(made.impact), shown=made.mark, left=made.left,
     )  # fmt: skip
-    return answer(preview)
+    return answer_json(preview)

@@ -10,7 +10,18 @@ from ninja import Router
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from agents.api.protocol import ApiSchema, GateId, Key, answer, confirmation_of, kept, needs, one_of, optional, own
+from agents.api.protocol import (
+    ApiSchema,
+    GateId,
+    Key,
+    answer_json,
+    confirmation_of,
+    keep_answer,
+    one_of,
+    optional_one_of,
+    own_key,
+    require_scope,
+)
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -22,7 +33,7 @@ from approvals.views.access import gate_or_404
 
 from .gates import DIGEST, GateHead
 
-router = Router(tags=["gates"], auth=needs(TokenScope.DECIDE))
+router = Router(tags=["gates"], auth=require_scope(TokenScope.DECIDE))
 LINES = {"lines": [{"sku": "COF-250", "quantity": 24, "price": "6.40"}]}
 EACH: dict[str, Any] = {
     "order": {"verdict": "edit", "arguments": LINES},
@@ -67,7 +78,7 @@ class Decide(Order):
 
     seen: str = Field(pattern="^[0-9a-f]{64}$")
     """The `digest` of the gate as you read it. If the proposal has changed since, the answer is 409."""
-    verdict: str = Field("", json_schema_extra=optional("approve", "edit", "reject", "answer"))
+    verdict: str = Field("", json_schema_extra=optional_one_of("approve", "edit", "reject", "answer"))
     """For all actions at once; leave it out if you send `actions`. Approving accepts the current proposal, with the
     edits, rejections and answers of others."""
     actions: dict[str, OnAction] | None = Field(None, min_length=1)
@@ -79,7 +90,7 @@ class Decide(Order):
     """For the verdict edit, instead of `arguments`: the run's whole new state. Only if the gate's policy allows it."""
     comment: str = ""
     """Recorded; after a rejection the agent reads it. If the gate says `reason_required`, a rejection needs one."""
-    then: str = Field("", json_schema_extra=optional("stop", "back"))
+    then: str = Field("", json_schema_extra=optional_one_of("stop", "back"))
     """Required for a rejection: stop the run, or send it back."""
     back_to: str = ""
     """The step to send it back to; empty: the step that the gate names."""
@@ -141,15 +152,15 @@ def decide_gate(request: HttpRequest, gate_id: GateId, decision: Decide, key: Ke
     saved = gate.saved  # raises if the state does not verify
 
     def say() -> HttpResponse:
-        named = own(request, key) or secrets.token_hex(16)
+        named = own_key(request, key) or secrets.token_hex(16)
         sent = Submission(key=named, **said_in(decision))
         made = deciding.decide(gate, sent, by=reader, confirmed=confirmation_of(request), saved=saved)
         now = gate_or_404(request, gate_id)
         values = {"id": made.pk, "verdict": made.verdict, "actions": made.by_action, "gate": now}
         decided = Decided.model_validate(values, context={"standing": now.standing(), "reader": reader})
-        return answer(decided, http_status=201)
+        return answer_json(decided, http_status=201)
 
-    return kept(request, key, say)
+    return keep_answer(request, key, say)
 
 
 def said_in(decision: Decide) -> dict[str, Any]:
@@ -159,6 +170,6 @@ def said_in(decision: Decide) -> dict[str, Any]:
     return {**words, "verdicts": item, "arguments": decision.arguments or {}, "seen": bytes.fromhex(decision.seen)}
 
 
-def _plain(said: OnAction) -> dict[str, Any]:
+def _plain(action: OnAction) -> dict[str, Any]:
     """Return the members that were filled in."""
-    return {name: value for name, value in said.model_dump().items() if value not in (None, "")}
+    return {name: value for name, value in action.model_dump().items() if value not in (None, "")}

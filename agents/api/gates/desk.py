@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
-from agents.api.protocol import ApiSchema, GateId, answer, needs
-from agents.api.protocol.idempotency_keys import Key, once
+from agents.api.protocol import ApiSchema, GateId, answer_json, require_scope
+from agents.api.protocol.idempotency_keys import Key, do_once
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -24,9 +24,9 @@ from approvals.policy import separation
 from approvals.presentation.text import untrusted
 from approvals.views.access import gate_or_404
 from checkpoints import actors
-from checkpoints.postgresql.sql import storable
+from checkpoints.postgresql.sql import make_storable
 
-router = Router(tags=["gates"], auth=needs(TokenScope.DECIDE))
+router = Router(tags=["gates"], auth=require_scope(TokenScope.DECIDE))
 
 
 class ClaimAnswer(ApiSchema):
@@ -87,7 +87,7 @@ class DeskAnswer(ApiSchema):
     """People who are away, for whom you may decide."""
 
     @classmethod
-    def of(cls, gate: Gate, reader: User) -> DeskAnswer:
+    def from_gate(cls, gate: Gate, reader: User) -> DeskAnswer:
         """Return the desk of a gate that was read for its page."""
         desk: GateDesk = gate.desk or GateDesk()
         claim, level, asked, apart = desk.claim, desk.next, desk.asked, separation.apart_from(gate)
@@ -164,9 +164,9 @@ def _named(order: Reassign) -> User | Group:
     found: Any = None
     if bool(order.person) != bool(order.team):
         found = (
-            User.objects.filter(username=storable(order.person)).first()
+            User.objects.filter(username=make_storable(order.person)).first()
             if order.person
-            else Group.objects.filter(name=storable(order.team)).first()
+            else Group.objects.filter(name=make_storable(order.team)).first()
         )
     if found is None:
         raise NotAsked("Name one person or one team that may decide.")
@@ -179,10 +179,10 @@ def _ordered(request: HttpRequest, gate_id: int, key: str, order: Callable[..., 
     def do() -> HttpResponse:
         order(gate, by=reader)
         now = gate_or_404(request, gate_id)
-        return answer(Desk(id=now.pk, desk=DeskAnswer.of(now, reader)), http_status=201)
+        return answer_json(Desk(id=now.pk, desk=DeskAnswer.from_gate(now, reader)), http_status=201)
 
-    return once(request, key, do)
+    return do_once(request, key, do)
 
 
-def _name(one: User | str) -> str:
-    return untrusted.person(one) if isinstance(one, str) else actors.of_user(one).name
+def _name(person: User | str) -> str:
+    return untrusted.person(person) if isinstance(person, str) else actors.of_user(person).name

@@ -10,8 +10,19 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from agents.api.protocol import ApiSchema, GateId, Hex, Page, Paging, Text, answer, gate_page, needs, one_of
-from agents.api.protocol.exact_json import spliced
+from agents.api.protocol import (
+    ApiSchema,
+    GateId,
+    Hex,
+    Page,
+    Paging,
+    Text,
+    answer_json,
+    gate_page,
+    one_of,
+    require_scope,
+)
+from agents.api.protocol.exact_json import splice_json
 from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.consequences.outcome_fates import STATES, read_fates
@@ -26,13 +37,13 @@ from approvals.views.access import gate_or_404
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 from .card_parts import PART, CardPartAnswer, card_parts
 from .desk import DeskAnswer
 from .masking import card_of, outcome_of
 
-router = Router(tags=["gates"], auth=needs(TokenScope.SEE))
+router = Router(tags=["gates"], auth=require_scope(TokenScope.SEE))
 DIGEST = "5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7"
 
 
@@ -223,7 +234,7 @@ class EndingHead(ApiSchema):
 
     @staticmethod
     def resolve_effects(outcome: Outcome) -> list[str]:
-        return [grant.effect for grant in sorted(outcome.grants.all(), key=lambda each: each.pk)]
+        return [grant.effect for grant in sorted(outcome.grants.all(), key=lambda grant: grant.pk)]
 
     @staticmethod
     def resolve_actions(outcome: Outcome) -> dict[str, ActionOutcome]:
@@ -300,7 +311,7 @@ class GateHead(GateSummary):
 
     @staticmethod
     def resolve_desk(gate: Gate, context: dict[str, Any]) -> DeskAnswer:
-        return DeskAnswer.of(gate, context["reader"])
+        return DeskAnswer.from_gate(gate, context["reader"])
 
 
 class BecameEffect(ApiSchema):
@@ -363,7 +374,7 @@ class GateDetail(GateHead):
 def list_gates(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
     """Return the open gates that you may see, the longest open first: those of your teams and those that you review."""
     found = Gate.objects.open().visible_to(reader_of(request)).filter(pk__gt=asked.place).order_by("pk")
-    return OpenGatePage.of(found.select_related("run__plan", "team"), asked)
+    return OpenGatePage.answer_rows(found.select_related("run__plan", "team"), asked)
 
 
 @router.get("/{int:gate_id}", response=GateDetail, summary="Read a gate")
@@ -375,12 +386,12 @@ def get_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     head = GateHead.from_orm(gate, context={"standing": proposal, "reader": reader_of(request)})
     card, masked = card_of(gate, proposal)
     later = gate.replacement()
-    unsupported = canonical(Provenance.of(gate).unsupported(proposal.card))
-    return answer(
-        head, provenance=card_parts(gate, proposal.card), unsupported=unsupported, masked=canonical(masked),
-        replaced_by=canonical(later.pk if later else None),
-        replaces=canonical(gate.replaced(to=reader_of(request))), card=card, outcome=ended(gate),
-        became=canonical(became(gate, proposal)),
+    unsupported = encode_canonical(Provenance.of(gate).unsupported(proposal.card))
+    return answer_json(
+        head, provenance=card_parts(gate, proposal.card), unsupported=unsupported, masked=encode_canonical(masked),
+        replaced_by=encode_canonical(later.pk if later else None),
+        replaces=encode_canonical(gate.replaced(to=reader_of(request))), card=card, outcome=encode_ending(gate),
+        became=encode_canonical(became(gate, proposal)),
     )  # fmt: skip
 
 
@@ -392,11 +403,11 @@ def _verify(gate: Gate, proposal: Proposal) -> None:
         raise NotVerified(f"gate {gate.pk}", "its proposal does not match its digest")
 
 
-def ended(gate: Gate) -> bytes:
+def encode_ending(gate: Gate) -> bytes:
     outcome: Outcome | None = getattr(gate, "outcome", None)
     if outcome is None:
         return b"null"
-    return spliced(EndingHead.from_orm(outcome), **outcome_of(gate, outcome))
+    return splice_json(EndingHead.from_orm(outcome), **outcome_of(gate, outcome))
 
 
 def became(gate: Gate, proposal: Proposal) -> dict[str, Any] | None:

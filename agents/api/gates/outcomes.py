@@ -9,20 +9,20 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from agents.api.protocol import ApiSchema, GateId, exact_json, gate_page, needs, one_of, token_of
+from agents.api.protocol import ApiSchema, GateId, exact_json, gate_page, one_of, require_scope, token_of
 from agents.api.protocol.waiting import AGAIN, AWAITS, LONGEST
 from agents.models import Effect, TokenScope
 from agents.remote import lost_programs
 from approvals.models import Gate, Outcome
 from approvals.views.access import gate_or_404
 from checkpoints.models import Run
-from checkpoints.postgresql.prepared_rows import OneOf, prepared
+from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
 from checkpoints.values import patch
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
-from .gates import Ending, ended
+from .gates import Ending, encode_ending
 
-router = Router(tags=["gates"], auth=needs(TokenScope.SEE))
+router = Router(tags=["gates"], auth=require_scope(TokenScope.SEE))
 
 
 class Granted(ApiSchema):
@@ -94,13 +94,13 @@ def get_outcome(request: HttpRequest, gate_id: GateId, asked: Query[OutcomeQuery
     # Noted once a request: no wait is so long that its program counts as lost meanwhile.
     if not getattr(request, "scope", {}).get(AGAIN):
         lost_programs.listens(gate.run, token_of(request))
-    answer = told(gate)
+    answer = answer_outcome(gate)
     if gate.status == Gate.Status.OPEN:
         answer[AWAITS] = f"gate.{gate.pk}"
     return answer
 
 
-def told(gate: Gate) -> HttpResponse:
+def answer_outcome(gate: Gate) -> HttpResponse:
     """Answer with the outcome of the gate, or that it is open."""
     outcome: Outcome | None = getattr(gate, "outcome", None)
     if outcome is not None:
@@ -109,18 +109,18 @@ def told(gate: Gate) -> HttpResponse:
         gate=gate.pk, url=gate_page(gate.pk), run=gate.run_id, status=gate.status, run_status=gate.run.status,
         version=gate.version, grants=_grants(outcome),
     )  # fmt: skip
-    return exact_json.answer(head, outcome=ended(gate), edits=canonical(_edits(gate, outcome)))
+    return exact_json.answer_json(head, outcome=encode_ending(gate), edits=encode_canonical(_edits(gate, outcome)))
 
 
 def _grants(outcome: Outcome | None) -> list[Granted]:
     if outcome is None:
         return []
-    grants = sorted(outcome.grants.all(), key=lambda each: each.pk)
+    grants = sorted(outcome.grants.all(), key=lambda grant: grant.pk)
     used = {effect.grant_id for effect in _begun([grant.pk for grant in grants])} if grants else set()
     return [Granted(id=grant.pk, effect=grant.effect, action=grant.action, used=grant.pk in used) for grant in grants]
 
 
-@prepared
+@prepared_statement
 def _begun(grants: Any) -> QuerySet[Effect]:
     return Effect.objects.filter(OneOf(F("grant"), grants)).only("grant")
 

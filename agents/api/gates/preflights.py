@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
-from agents.api.protocol import ApiSchema, GateId, RunId, answer, needs, one_of
+from agents.api.protocol import ApiSchema, GateId, RunId, answer_json, one_of, require_scope
 from agents.models import TokenScope
 from agents.queries.access import Gone, run_or_404
 from approvals.gates import preflight_facts
@@ -15,8 +15,8 @@ from approvals.preflight.checks import ORDER
 from approvals.views.access import gate_or_404, why_gone
 from checkpoints.errors import NoSuchCheckpoint
 
-runs = Router(tags=["runs"], auth=needs(TokenScope.READ))
-gates = Router(tags=["gates"], auth=needs(TokenScope.SEE))
+runs = Router(tags=["runs"], auth=require_scope(TokenScope.READ))
+gates = Router(tags=["gates"], auth=require_scope(TokenScope.SEE))
 Colour = Annotated[str, one_of(ORDER)]
 
 
@@ -51,7 +51,7 @@ class PreflightAnswer(ApiSchema):
 @runs.get("/{int:run_id}/preflight", response=PreflightAnswer, summary="Check a run")
 def get_run_preflight(request: HttpRequest, run_id: RunId) -> HttpResponse:
     """Tell whether the run can go on from its head: its checkpoint, its version, its state, its environment."""
-    return answer(PreflightAnswer.from_orm(preflight_facts.of_run(run_or_404(request, run_id))))
+    return answer_json(PreflightAnswer.from_orm(preflight_facts.of_run(run_or_404(request, run_id))))
 
 
 @gates.get("/{int:gate_id}/preflight", response=PreflightAnswer, summary="Check a gate")
@@ -59,6 +59,6 @@ def get_gate_preflight(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     """Tell whether the run can go on from what the gate shows, whatever is decided."""
     gate = gate_or_404(request, gate_id)
     try:
-        return answer(PreflightAnswer.from_orm(preflight_facts.of_gate(gate)))
+        return answer_json(PreflightAnswer.from_orm(preflight_facts.of_gate(gate)))
     except NoSuchCheckpoint:  # where the gate is closed, retention may have removed the state
         raise Gone(why_gone(gate)) from None

@@ -9,7 +9,18 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
-from agents.api.protocol import ApiSchema, GateId, Key, actor_of, answer, kept, needs, once, one_of, own
+from agents.api.protocol import (
+    ApiSchema,
+    GateId,
+    Key,
+    actor_of,
+    answer_json,
+    do_once,
+    keep_answer,
+    one_of,
+    own_key,
+    require_scope,
+)
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -19,7 +30,7 @@ from approvals.gates import questions, thread
 from approvals.models import AgentQuestion, Gate
 from approvals.views.access import gate_or_404
 
-router = Router(tags=["gates"], auth=needs(TokenScope.SEE))
+router = Router(tags=["gates"], auth=require_scope(TokenScope.SEE))
 
 
 class AskAgent(Order):
@@ -78,12 +89,12 @@ class QuestionAnswers(ApiSchema):
 @router.get("/{int:gate_id}/questions", response=QuestionAnswers, summary="List questions to the agent")
 def list_questions(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     """Return what people have asked the agent at this gate. A program answers those that are `asked`."""
-    return answer(QuestionAnswers(items=_told(gate_or_404(request, gate_id))))
+    return answer_json(QuestionAnswers(items=_read_questions(gate_or_404(request, gate_id))))
 
 
 @router.post(
     "/{int:gate_id}/questions",
-    auth=needs(TokenScope.DECIDE),
+    auth=require_scope(TokenScope.DECIDE),
     response={201: QuestionAnswer},
     summary="Ask the agent",
 )
@@ -92,15 +103,15 @@ def ask_agent(request: HttpRequest, gate_id: GateId, order: AskAgent, key: Key) 
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
 
     def do() -> HttpResponse:
-        asked = questions.ask(gate, by=reader, text=order.text, key=own(request, key) or AgentQuestion.new_key())
-        return answer(_one(gate, asked.pk), http_status=201)
+        asked = questions.ask(gate, by=reader, text=order.text, key=own_key(request, key) or AgentQuestion.new_key())
+        return answer_json(_read_question(gate, asked.pk), http_status=201)
 
-    return kept(request, key, do)
+    return keep_answer(request, key, do)
 
 
 @router.post(
     "/{int:gate_id}/answers",
-    auth=needs(TokenScope.WORK),
+    auth=require_scope(TokenScope.WORK),
     response={201: QuestionAnswer},
     summary="Answer a question",
 )
@@ -116,16 +127,16 @@ def answer_question(request: HttpRequest, gate_id: GateId, order: SendAnswer, ke
         found.gate = gate
         if not questions.end(found, order.text, by=actor_of(request), failed=order.failed):
             raise WorkRefused("This question has an answer already.")
-        return answer(_one(gate, order.question), http_status=201)
+        return answer_json(_read_question(gate, order.question), http_status=201)
 
-    return once(request, key, do)
-
-
-def _one(gate: Gate, number: int) -> QuestionAnswer:
-    return next(answer for answer in _told(gate) if answer.id == number)
+    return do_once(request, key, do)
 
 
-def _told(gate: Gate) -> list[QuestionAnswer]:
+def _read_question(gate: Gate, number: int) -> QuestionAnswer:
+    return next(answer for answer in _read_questions(gate) if answer.id == number)
+
+
+def _read_questions(gate: Gate) -> list[QuestionAnswer]:
     events = thread.questions_of(gate)
     answers = {event.question: event for event in events if event.by_agent}
     return [

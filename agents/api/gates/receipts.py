@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
-from agents.api.protocol import ApiSchema, GateId, answer, gate_page, needs, one_of
+from agents.api.protocol import ApiSchema, GateId, answer_json, gate_page, one_of, require_scope
 from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.models import Gate, Outcome
@@ -20,7 +20,7 @@ from approvals.views.access import shown_or_404
 
 from .gates import DIGEST, STATE_WORDS
 
-router = Router(tags=["gates"], auth=needs(TokenScope.SEE))
+router = Router(tags=["gates"], auth=require_scope(TokenScope.SEE))
 
 
 class ReceiptEffect(ApiSchema):
@@ -166,9 +166,9 @@ def get_receipt(request: HttpRequest, gate_id: GateId) -> HttpResponse:
             "effects": [],
             "not_run": None,
         }
-        return answer(ReceiptAnswer.model_validate({**head, **nothing}))
+        return answer_json(ReceiptAnswer.model_validate({**head, **nothing}))
     values = {
         "kind": made.ending.kind, "at": made.ending.at, "decided": made.voters, "seen": made.seen,
         "to_run": made.to_run, "effects": made.lines, "not_run": made.not_run,
     }  # fmt: skip
-    return answer(ReceiptAnswer.model_validate({**head, **values}))
+    return answer_json(ReceiptAnswer.model_validate({**head, **values}))

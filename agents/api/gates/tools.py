@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from agents.api.protocol import ApiSchema, Page, Paging, needs, one_of
+from agents.api.protocol import ApiSchema, Page, Paging, one_of, require_scope
 from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.gates.lists.queues import seen_by
@@ -16,7 +16,7 @@ from approvals.models import Gate, Tool
 
 from .cards import SCHEMA
 
-router = Router(tags=["tools"], auth=needs(TokenScope.READ))
+router = Router(tags=["tools"], auth=require_scope(TokenScope.READ))
 
 
 class RegisteredTool(ApiSchema):
@@ -61,4 +61,4 @@ def list_tools(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
     A gate whose policy demands registered tools may ask for no others.
     """
     found = Tool.objects.in_use().filter(team__in=seen_by(reader_of(request)).values("pk"), pk__gt=asked.place)
-    return ToolPage.of(found.select_related("team").order_by("pk"), asked)
+    return ToolPage.answer_rows(found.select_related("team").order_by("pk"), asked)

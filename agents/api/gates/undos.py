@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
-from agents.api.protocol import GateId, Key, answer, needs, once
+from agents.api.protocol import GateId, Key, answer_json, do_once, require_scope
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -17,7 +17,7 @@ from approvals.views.access import gate_or_404
 
 from .decisions import Decided
 
-router = Router(tags=["gates"], auth=needs(TokenScope.DECIDE))
+router = Router(tags=["gates"], auth=require_scope(TokenScope.DECIDE))
 
 
 class UndoOrder(Order):
@@ -42,7 +42,7 @@ def undo_decision(request: HttpRequest, gate_id: GateId, undo: UndoOrder, key: K
         now = gate_or_404(request, gate_id)
         values = {"id": taken.pk, "verdict": taken.verdict, "actions": taken.by_action, "gate": now}
         undone = Decided.model_validate(values, context={"standing": now.standing(), "reader": reader})
-        return answer(undone, http_status=201)
+        return answer_json(undone, http_status=201)
 
     with recorded(gate, by=reader):
-        return once(request, key, say)
+        return do_once(request, key, say)

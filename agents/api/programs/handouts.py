@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
-from agents.api.protocol import ApiSchema, GateId, Key, actor_of, answer, needs, once
+from agents.api.protocol import ApiSchema, GateId, Key, actor_of, answer_json, do_once, require_scope
 from agents.api.protocol.idempotency_keys import free_key
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
@@ -18,7 +18,7 @@ from agents.remote import reach
 from agents.remote.hand_out import hand_out
 from approvals.views.access import gate_or_404
 
-router = Router(tags=["gates"], auth=needs(TokenScope.WORK))
+router = Router(tags=["gates"], auth=require_scope(TokenScope.WORK))
 
 
 class Handout(Order):
@@ -59,6 +59,6 @@ def take_approval(request: HttpRequest, gate_id: GateId, order: Handout, key: Ke
         handed = hand_out(gate.pk, to=order.to, by=actor_of(request))
         if order.frees:
             free_key(request, order.frees, location=f"/api/gates/{gate.pk}")
-        return answer(HandoutAnswer(at=handed.at, yours=handed.yours, first=handed.first), http_status=201)
+        return answer_json(HandoutAnswer(at=handed.at, yours=handed.yours, first=handed.first), http_status=201)
 
-    return once(request, key, do)
+    return do_once(request, key, do)

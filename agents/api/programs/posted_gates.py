@@ -11,11 +11,11 @@ from pydantic import Field
 
 from agents.api.gates import gates
 from agents.api.gates.cards import WIRE, AskedAction, CardText, Quoted
-from agents.api.protocol import ApiSchema, Key, actor_of, needs, once, throttling, token_of
-from agents.api.protocol import answer as plain
+from agents.api.protocol import ApiSchema, Key, actor_of, do_once, require_scope, throttling, token_of
+from agents.api.protocol import answer_json as plain
 from agents.api.protocol.idempotency_keys import REPLAYED
 from agents.api.runs.moves import Order
-from agents.api.runs.turns import TurnAnswer, answer
+from agents.api.runs.turns import TurnAnswer, turn_response
 from agents.models import TokenScope
 from agents.queries.access import reader_of
 from agents.remote import policy_of_token
@@ -117,7 +117,7 @@ class TurnAnswers(ApiSchema):
     """What `POST /api/gates` would answer for each, in the order sent."""
 
 
-@router.post("", auth=needs(TokenScope.START), response={201: TurnAnswer}, summary="Post a gate")
+@router.post("", auth=require_scope(TokenScope.START), response={201: TurnAnswer}, summary="Post a gate")
 def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
     """Start a run that asks people before something is done, and waits at the gate.
 
@@ -128,15 +128,17 @@ def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
 
     def do() -> HttpResponse:
         [turn] = posting.post([posted], sender)
-        response = answer(turn)
+        response = turn_response(turn)
         response["Location"] = f"/api/gates/{turn.gate.pk}" if turn.gate else f"/api/runs/{turn.run.pk}"
         return response
 
-    answered = once(request, key, do, binds=_bound(order, [order]))
-    return _told_again(answered, sender, lambda told: [told])
+    answered = do_once(request, key, do, binds=_bound(order, [order]))
+    return _told_again(answered, sender, lambda turn: [turn])
 
 
-@router.post("/batches", auth=needs(TokenScope.START), response={201: TurnAnswers}, summary="Post several gates")
+@router.post(
+    "/batches", auth=require_scope(TokenScope.START), response={201: TurnAnswers}, summary="Post several gates"
+)
 def post_gates(request: HttpRequest, order: PostGates, key: Key) -> HttpResponse:
     """Do the same for each of several gates, in one transaction: every one has a run of its own.
 
@@ -149,10 +151,10 @@ def post_gates(request: HttpRequest, order: PostGates, key: Key) -> HttpResponse
 
     def do() -> HttpResponse:
         turns = posting.post(posted, sender, batch=True)
-        return plain(TurnAnswers(gates=[TurnAnswer.of(turn) for turn in turns]), http_status=201)
+        return plain(TurnAnswers(gates=[TurnAnswer.from_turn(turn) for turn in turns]), http_status=201)
 
-    answered = once(request, key, do, binds=_bound(order, order.gates))
-    return _told_again(answered, sender, lambda told: told["gates"])
+    answered = do_once(request, key, do, binds=_bound(order, order.gates))
+    return _told_again(answered, sender, lambda batch: batch["gates"])
 
 
 def _told_again(answered: HttpResponse, sender: Sender, turns: Callable[[Any], list[Any]]) -> HttpResponse:

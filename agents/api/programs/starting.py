@@ -9,8 +9,8 @@ from django.contrib.auth.models import Group
 from django.http import HttpRequest, HttpResponse
 from pydantic import Field
 
-from agents.api.protocol import Key, actor_of, needs, once, token_of
-from agents.api.protocol import answer as plain
+from agents.api.protocol import Key, actor_of, do_once, require_scope, token_of
+from agents.api.protocol import answer_json as plain
 from agents.api.runs.moves import Order
 from agents.api.runs.runs import RunSummary, summed_up
 from agents.api.runs.runs import router as runs
@@ -73,7 +73,7 @@ class Start(Order):
     """When its turn comes among runs that are due: from 0, the most urgent, to 9; null: as its agent says, or 5."""
 
 
-@runs.post("", auth=needs(TokenScope.START), response={201: RunSummary}, summary="Start a run")
+@runs.post("", auth=require_scope(TokenScope.START), response={201: RunSummary}, summary="Start a run")
 def start_run(request: HttpRequest, order: Start, key: Key) -> HttpResponse:
     """Start a run. A run of an external agent waits until a program claims it."""
     team, agent = team_of(request, order.team), agent_of(request, order.agent)
@@ -83,7 +83,7 @@ def start_run(request: HttpRequest, order: Start, key: Key) -> HttpResponse:
         whole = Run.objects.select_related("plan", "team", "started_by").get(pk=run.pk)
         return plain(summed_up(whole), http_status=201, location=f"/api/runs/{run.pk}")
 
-    return once(request, key, do, binds=order.model_dump(exclude={"title", "thread"}))
+    return do_once(request, key, do, binds=order.model_dump(exclude={"title", "thread"}))
 
 
 def agent_of(request: HttpRequest, name: str) -> str:
@@ -91,7 +91,7 @@ def agent_of(request: HttpRequest, name: str) -> str:
 
     Raises WorkInvalid, WorkNotAllowed.
     """
-    bound = token_scope.of(reader_of(request)).agent
+    bound = token_scope.bounds_of(reader_of(request)).agent
     if bound and name not in ("", bound):
         raise WorkNotAllowed(f"This token is for the agent {bound}, not for {name}.")
     if not (bound or name):

@@ -17,8 +17,8 @@ from typing import Any
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 
-from agents.api.protocol import exact_json, once, token_of
-from agents.api.runs.turns import answer
+from agents.api.protocol import do_once, exact_json, token_of
+from agents.api.runs.turns import turn_response
 from agents.definition import fields
 from agents.models import Effect
 from agents.queries.access import reader_of
@@ -34,7 +34,7 @@ from checkpoints.models import Run
 NONE = b"null}"  # how an answer without its state ends
 
 
-def alone(
+def do_exclusively(
     request: HttpRequest, run_id: int, key: str, do: Callable[[], HttpResponse], *, token: int = 0
 ) -> HttpResponse:
     """Do something to a run, once for a key, while no other request of this process does.
@@ -44,7 +44,7 @@ def alone(
     """
     with session_cache.SESSIONS.alone(run_id):
         try:
-            return once(request, key, do)
+            return do_once(request, key, do)
         except DatabaseError:
             session_cache.SESSIONS.take(run_id)
             raise
@@ -55,32 +55,32 @@ def alone(
 def with_state(
     request: HttpRequest, run_id: int, key: str, do: Callable[[], RemoteTurn], *, token: int = 0
 ) -> HttpResponse:
-    """Do something to a run, as `alone`, and answer 201 with the turn that follows and the state.
+    """Do something to a run, as `do_exclusively`, and answer 201 with the turn that follows and the state.
 
     Raises WorkNotAllowed, and whatever `do` raises.
     """
     done: list[RemoteTurn] = []
 
-    def told() -> HttpResponse:
+    def answer_turn() -> HttpResponse:
         _may_have(request, run_id)
         done.append(do())
-        return answer(replace(done[0], state=None), state=True)
+        return turn_response(replace(done[0], state=None), state=True)
 
-    kept = alone(request, run_id, key, told, token=token)
+    kept = do_exclusively(request, run_id, key, answer_turn, token=token)
     if done:
-        return answer(done[0], state=True)
+        return turn_response(done[0], state=True)
     kept.content = kept.content.removesuffix(NONE) + _again(request, json.loads(kept.content)) + b"}"
     return kept
 
 
-def _again(request: HttpRequest, told: dict[str, Any]) -> bytes:
+def _again(request: HttpRequest, turn: dict[str, Any]) -> bytes:
     """Return the state of a turn that was handed out before, as JSON. Raises WorkNotAllowed."""
-    run = Run.objects.select_related("plan").get(pk=told["run"])
-    then = told["status"], told["token"], told["seq"]
+    run = Run.objects.select_related("plan").get(pk=turn["run"])
+    then = turn["status"], turn["token"], turn["seq"]
     if (run.status, run.token, run.seq) != then or run.status != Run.Status.RUNNING:
         return b"null"
     _may_have(request, run.pk)
-    undoes = told["next"] and told["next"]["undoes"]
+    undoes = turn["next"] and turn["next"]["undoes"]
     if undoes is None:
         return exact_json.of_state(store.load(run).state)
     return exact_json.of_state(
@@ -93,7 +93,7 @@ def _may_have(request: HttpRequest, run_id: int) -> None:
     token = token_of(request)
     if token is not None and token.agent:
         return
-    run = reach.whole(run_id)
+    run = reach.load_run(run_id)
     known = plans.registered(run.plan_id)
     if known is None or not fields.veil(known.agent.State):
         return

@@ -9,7 +9,18 @@ from ninja import Router
 from pydantic import Field
 
 from agents.api.gates.cards import SCHEMA
-from agents.api.protocol import AgentName, ApiSchema, Hex, Key, actor_of, answer, needs, once, one_of, token_of
+from agents.api.protocol import (
+    AgentName,
+    ApiSchema,
+    Hex,
+    Key,
+    actor_of,
+    answer_json,
+    do_once,
+    one_of,
+    require_scope,
+    token_of,
+)
 from agents.api.runs.moves import Order
 from agents.definition.options import default_of
 from agents.models import TokenScope
@@ -24,7 +35,7 @@ from checkpoints.runs.plans import PlanSpec, StepSpec
 from .starting import POLICY, VERSION, agent_of
 
 OWN = "-"  # no agent's name
-router = Router(tags=["agents"], auth=needs(TokenScope.START))
+router = Router(tags=["agents"], auth=require_scope(TokenScope.START))
 
 
 def _option(name: str, description: str, **more: Any) -> Any:
@@ -175,6 +186,6 @@ def register_version(request: HttpRequest, agent: AgentName, order: Version, key
 
     def do() -> HttpResponse:
         plan = outside.register(spec, teams=teams, by=actor_of(request))
-        return answer(Registered.from_orm(plan), http_status=201)
+        return answer_json(Registered.from_orm(plan), http_status=201)
 
-    return once(request, key, do)
+    return do_once(request, key, do)

@@ -8,8 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
-from agents.api.gates.outcomes import OutcomeAnswer, told
-from agents.api.protocol import GateId, Key, actor_of, needs, once, token_of
+from agents.api.gates.outcomes import OutcomeAnswer, answer_outcome
+from agents.api.protocol import GateId, Key, actor_of, do_once, require_scope, token_of
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -23,7 +23,7 @@ from approvals.gates.reading import read
 from approvals.models import Gate
 from approvals.views.access import gate_or_404
 
-router = Router(tags=["gates"], auth=needs(TokenScope.WORK))
+router = Router(tags=["gates"], auth=require_scope(TokenScope.WORK))
 
 
 class Withdrawal(Order):
@@ -48,11 +48,11 @@ def withdraw_gate(request: HttpRequest, gate_id: GateId, order: Withdrawal, key:
         if closing.withdraw(gate, by=by, reason=reason) is None:
             now = read(gate.pk)
             raise lost_race(now, bytes(now.proposal.digest)) or GateExpired
-        answer = told(gate_or_404(request, gate_id))
+        answer = answer_outcome(gate_or_404(request, gate_id))
         answer.status_code = 201
         return answer
 
-    return once(request, key, do)
+    return do_once(request, key, do)
 
 
 def _check_own(request: HttpRequest, gate: Gate) -> None:

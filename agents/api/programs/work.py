@@ -13,10 +13,10 @@ from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Router
 
-from agents.api.protocol import Key, RunId, actor_of, exact_json, needs, token_of
+from agents.api.protocol import Key, RunId, actor_of, exact_json, require_scope, token_of
 from agents.api.runs.checkpoints import router as checkpoints
 from agents.api.runs.effects import router as effects
-from agents.api.runs.turns import TurnAnswer, TurnWithState, answer
+from agents.api.runs.turns import TurnAnswer, TurnWithState, turn_response
 from agents.errors import FieldError
 from agents.models import Client, Effect, TokenScope
 from agents.queries.access import reader_of
@@ -28,9 +28,9 @@ from agents.work_errors import NoGrant, OutOfTurn, ReportedBefore, StaleToken, W
 from checkpoints.models import Run
 
 from . import bodies
-from .state_handout import alone, with_state
+from .state_handout import do_exclusively, with_state
 
-router = Router(tags=["work"], auth=needs(TokenScope.WORK))
+router = Router(tags=["work"], auth=require_scope(TokenScope.WORK))
 EffectId = PathEx[int, P(title="Effect", description="The effect's number.", example=12)]
 
 
@@ -51,11 +51,14 @@ def beat_run(request: HttpRequest, run_id: RunId, order: bodies.Heartbeat) -> Ht
     """Report that you are still working, where a step takes longer than the lease."""
     reached = reach.to_work(run_id, by=reader_of(request))
     lease = session_cache.renew(reached.id, order.token)
-    return exact_json.answer(bodies.HeartbeatAnswer(halt=reached.halt, lease=lease))
+    return exact_json.answer_json(bodies.HeartbeatAnswer(halt=reached.halt, lease=lease))
 
 
 @checkpoints.post(
-    "/{int:run_id}/checkpoints", auth=needs(TokenScope.WORK), response={201: TurnAnswer}, summary="Save a checkpoint"
+    "/{int:run_id}/checkpoints",
+    auth=require_scope(TokenScope.WORK),
+    response={201: TurnAnswer},
+    summary="Save a checkpoint",
 )
 def save_checkpoint(request: HttpRequest, run_id: RunId, order: bodies.Save, key: Key) -> HttpResponse:
     """Save what a step wrote as the run's next checkpoint, and read what comes next."""
@@ -64,7 +67,7 @@ def save_checkpoint(request: HttpRequest, run_id: RunId, order: bodies.Save, key
 
 @checkpoints.post(
     "/{int:run_id}/checkpoints/batches",
-    auth=needs(TokenScope.WORK),
+    auth=require_scope(TokenScope.WORK),
     response={201: TurnAnswer},
     summary="Save several checkpoints",
 )
@@ -101,7 +104,10 @@ def open_gate(request: HttpRequest, run_id: RunId, order: bodies.Ask, key: Key) 
 
 
 @effects.post(
-    "/{int:run_id}/effects", auth=needs(TokenScope.WORK), response={201: TurnWithState}, summary="Begin an effect"
+    "/{int:run_id}/effects",
+    auth=require_scope(TokenScope.WORK),
+    response={201: TurnWithState},
+    summary="Begin an effect",
 )
 def begin_effect(request: HttpRequest, run_id: RunId, order: bodies.Begin, key: Key) -> HttpResponse:
     """Record that an effect is about to be done, before it is done. This uses its grant, once."""
@@ -145,7 +151,7 @@ def _report(request: HttpRequest, run_id: int, effect_id: int, order: bodies.Rep
         raise WorkInvalid([FieldError(pointer="/writes", message="an undo writes nothing")])
     written = StepWrites(order.writes, order.next_step, order.took, order.notes)
 
-    def told() -> HttpResponse:
+    def record_report() -> HttpResponse:
         if order.token < row.token:
             raise StaleToken(
                 f"Whoever has token {row.token} has begun this effect since, and reports it. Nothing was recorded: "
@@ -159,13 +165,13 @@ def _report(request: HttpRequest, run_id: int, effect_id: int, order: bodies.Rep
             with transaction.atomic():
                 results.late(row, order.status, written, order.error)
                 reach.note_owner(row.run, run)
-            return answer(turns.without_work(run.id, order.token))
+            return turn_response(turns.without_work(run.id, order.token))
         with session_cache.at_work(run, order.token) as session:
             row.refresh_from_db()  # somebody may have reported it while this waited for the lock
             turn = results.reported(session, row, order.status, written, order.error, retry=order.retry)
-        return answer(turn)
+        return turn_response(turn)
 
-    return alone(request, run_id, key, told, token=order.token)
+    return do_exclusively(request, run_id, key, record_report, token=order.token)
 
 
 def _saved(session: RunSession, order: bodies.Wrote) -> RemoteTurn:
@@ -221,9 +227,9 @@ def worked(
     """Do something under a claim, once for a key, and answer with the turn that follows."""
     run = reach.to_work(run_id, by=reader_of(request))
 
-    def told() -> HttpResponse:
+    def answer_turn() -> HttpResponse:
         with session_cache.at_work(run, token) as session:
             turn = do(session)
-        return answer(turn)
+        return turn_response(turn)
 
-    return alone(request, run_id, key, told, token=token)
+    return do_exclusively(request, run_id, key, answer_turn, token=token)

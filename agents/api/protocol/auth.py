@@ -36,7 +36,7 @@ class Bearer(HttpBearer):
 
         Raises AuthenticationError, TokenNotAllowed, and OwnerLacksFactor for a person's own token.
         """
-        found = tokens.of(token)
+        found = tokens.find_token(token)
         if found is None:
             raise AuthenticationError
         request.auth = found  # type: ignore[attr-defined] # counted as its request, whatever comes of it
@@ -53,7 +53,7 @@ class AnyToken(HttpBearer):
 
     def authenticate(self, request: HttpRequest, token: str) -> Token:
         """Return the token, and its owner as `request.user`. Raises AuthenticationError."""
-        found = tokens.of(token)
+        found = tokens.find_token(token)
         if found is None:
             raise AuthenticationError
         request.user = found.user
@@ -70,7 +70,7 @@ class Session(SessionAuth):
 session = Session()
 
 
-def needs(scope: TokenScope) -> list[Any]:
+def require_scope(scope: TokenScope) -> list[Any]:
     """Return the ways to authenticate for an operation that needs this scope."""
     return [Bearer(scope), session]
 

@@ -12,9 +12,9 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from ninja.parser import Parser
 
-from checkpoints.values.canonical_json import parse
+from checkpoints.values.canonical_json import parse_json
 
-from .problem_details import MEDIA_TYPE, document
+from .problem_details import MEDIA_TYPE, encode_problem
 from .problems import JSON, NotJson
 
 
@@ -22,7 +22,7 @@ def too_large(path: str) -> bytes:
     """Return the problem document of a 413."""
     most = settings.HOLDPOINT_API_BODY_LIMIT
     words = f"A body has at most {most:,} bytes here. Send a smaller one, or have HOLDPOINT_API_BODY_LIMIT raised."
-    return document(path, 413, words)
+    return encode_problem(path, 413, words)
 
 
 def refused(request: HttpRequest) -> HttpResponse | None:
@@ -42,4 +42,4 @@ class ExactParser(Parser):
         """Parse the body. Raises ValueRefused and NotJson."""
         if request.content_type != JSON:
             raise NotJson
-        return parse(request.body or b"null")
+        return parse_json(request.body or b"null")

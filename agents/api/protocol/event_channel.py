@@ -41,7 +41,7 @@ class Ear:
 
 
 @asynccontextmanager
-async def listening(groups: list[str]) -> AsyncIterator[Ear]:
+async def listen_to(groups: list[str]) -> AsyncIterator[Ear]:
     layer = get_channel_layer()
     if not isinstance(layer, PageLayer):
         raise TypeError("Requests that wait listen to the process's own channel layer.")

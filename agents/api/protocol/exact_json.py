@@ -9,17 +9,19 @@ from typing import Any
 from django.http import HttpResponse
 from pydantic import BaseModel
 
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 
-def answer(plain: BaseModel, *, http_status: int = 200, location: str = "", **saved: bytes) -> HttpResponse:
+def answer_json(plain: BaseModel, *, http_status: int = 200, location: str = "", **saved: bytes) -> HttpResponse:
     """Return the members of `plain`, then those of `saved`, which are already JSON and are not parsed."""
     headers = {"Location": location} if location else {}
-    return HttpResponse(spliced(plain, **saved), status=http_status, headers=headers, content_type="application/json")
+    return HttpResponse(
+        splice_json(plain, **saved), status=http_status, headers=headers, content_type="application/json"
+    )
 
 
-def spliced(plain: BaseModel, **saved: bytes) -> bytes:
-    """Return a JSON object, as `answer` sends it. `plain` has one member at least."""
+def splice_json(plain: BaseModel, **saved: bytes) -> bytes:
+    """Return a JSON object, as `answer_json` sends it. `plain` has one member at least."""
     members = [f",{json.dumps(name)}:".encode() + value for name, value in saved.items()]
     return b"%b%b}" % (plain.model_dump_json().encode()[:-1], b"".join(members))
 
@@ -30,12 +32,12 @@ def of_state(state: Mapping[str, Any]) -> bytes:
     By field, and a list by item, as the store saves them: each of those may be as deep as a value may be, and the state
     around them would be too deep.
     """
-    members = [canonical(name) + b":" + _of_field(state[name]) for name in sorted(state)]
+    members = [encode_canonical(name) + b":" + _of_field(state[name]) for name in sorted(state)]
     return b"{%b}" % b",".join(members)
 
 
 def _of_field(value: Any) -> bytes:
-    return b"[%b]" % b",".join(map(canonical, value)) if isinstance(value, list) else canonical(value)
+    return b"[%b]" % b",".join(map(encode_canonical, value)) if isinstance(value, list) else encode_canonical(value)
 
 
 def of_patch(patch: list[dict[str, Any]]) -> bytes:

@@ -8,9 +8,9 @@ under the name of the token that came first, and looked for under those of all t
 revoked ones too; requests of the agent with the same key wait for each other at a lock, since no row would stop two
 tokens. What may be handed out by a token is checked before: the operation's scope, and its owner's rights.
 
-Work that cannot be one transaction, because it waits for a worker or for its own commit, uses `kept`: the key is
-claimed before the work and the answer written after it, while others with the key wait. If the process dies in
-between, the work knows its `own` key.
+Work that cannot be one transaction, because it waits for a worker or for its own commit, uses `keep_answer`: the
+key is claimed before the work and the answer written after it, while others with the key wait. If the process dies in
+between, the work knows its `own_key`.
 
 Of some requests only a part `binds`: a model that asks again for the same words it otherwise, and it is the same.
 """
@@ -30,7 +30,7 @@ from ninja import HeaderEx, P
 from agents.models import Answer
 from agents.work_errors import KeyRefused, KeyReused
 from checkpoints.postgresql.sql import run_sql
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 from .auth import token_of, who_asks
 
@@ -68,7 +68,7 @@ Key = HeaderEx[
 ]
 
 
-def once(request: HttpRequest, key: str, do: Callable[[], HttpResponse], *, binds: Any = None) -> HttpResponse:
+def do_once(request: HttpRequest, key: str, do: Callable[[], HttpResponse], *, binds: Any = None) -> HttpResponse:
     """Run `do` in one transaction with the key and return its answer; a repeat gets the first answer.
 
     `binds`: the part of the request, as JSON, that makes it the same; None: all of it. Raises KeyReused, KeyRefused,
@@ -78,7 +78,7 @@ def once(request: HttpRequest, key: str, do: Callable[[], HttpResponse], *, bind
         with transaction.atomic():
             return do()
     asked = _asked(request, key)
-    part = None if binds is None else _digest(request, canonical(binds))
+    part = None if binds is None else _digest(request, encode_canonical(binds))
     with transaction.atomic():
         row, before = _claim(request, key, asked, part)
         if before:
@@ -90,11 +90,11 @@ def once(request: HttpRequest, key: str, do: Callable[[], HttpResponse], *, bind
         return _written(row.pk, answer)
 
 
-def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> HttpResponse:
+def keep_answer(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> HttpResponse:
     """Run `do`, which commits by itself, and return its answer; a repeat gets the first answer.
 
-    The key is claimed before, so that it stays this request's even if the process dies; `do` names its work by `own`
-    and finds it done. Raises KeyReused, KeyRefused, and whatever `do` raises.
+    The key is claimed before, so that it stays this request's even if the process dies; `do` names its work by
+    `own_key` and finds it done. Raises KeyReused, KeyRefused, and whatever `do` raises.
     """
     if not key:
         return do()
@@ -111,7 +111,7 @@ def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> Http
         return _written(row.pk, answer)
 
 
-def own(request: HttpRequest, key: str) -> str:
+def own_key(request: HttpRequest, key: str) -> str:
     """Return the key under which the work records itself: of this request of this person, and no other."""
     if not key:
         return ""

@@ -21,8 +21,8 @@ def one_of(values: type[Choices] | Iterable[str | None]) -> Any:
     return Field(json_schema_extra={"enum": [choices and str(choices) for choices in values]})
 
 
-def known(*values: str) -> AfterValidator:
-    """Refuse a value that is none of these: `Annotated[str, known("", *Run.Status.values)]`."""
+def refuse_unknown(*values: str) -> AfterValidator:
+    """Refuse a value that is none of these: `Annotated[str, refuse_unknown("", *Run.Status.values)]`."""
 
     def check(value: str) -> str:
         if value not in values:
@@ -32,7 +32,7 @@ def known(*values: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def optional(*values: str) -> Callable[[dict[str, Any]], None]:
+def optional_one_of(*values: str) -> Callable[[dict[str, Any]], None]:
     """List the values for `json_schema_extra`, without a default: the empty one means that the member is left out."""
 
     def tell(schema: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpResponse
 from pydantic import Field
 
-from .exact_json import answer
+from .exact_json import answer_json
 from .schemas import ApiSchema
 
 MOST = 200
@@ -40,11 +40,13 @@ class Page(ApiSchema):
     """The `cursor` of the next page; null at the end."""
 
     @classmethod
-    def of(cls, found: QuerySet[Any] | list[Any], asked: Paging, *, place: str = "pk", **context: Any) -> HttpResponse:
+    def answer_rows(
+        cls, results: QuerySet[Any] | list[Any], asked: Paging, *, place: str = "pk", **context: Any
+    ) -> HttpResponse:
         """Answer with a page of what was found, of which one row more than the page holds is read.
 
         `place` names the field of the cursor; `context` is what the rows' resolvers need beside the row.
         """
-        rows = list(found[: asked.limit + 1])
+        rows = list(results[: asked.limit + 1])
         more = str(getattr(rows[asked.limit - 1], place)) if len(rows) > asked.limit else None
-        return answer(cls.model_validate({"items": rows[: asked.limit], "next": more}, context=context))
+        return answer_json(cls.model_validate({"items": rows[: asked.limit], "next": more}, context=context))

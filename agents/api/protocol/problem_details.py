@@ -63,7 +63,7 @@ class ProblemDetails(ApiSchema):
     """Until when the run stays claimed, at least."""
 
 
-def document(path: str, status: int, detail: str, errors: Sequence[Fault] = (), **more: Any) -> bytes:
+def encode_problem(path: str, status: int, detail: str, errors: Sequence[Fault] = (), **more: Any) -> bytes:
     """Return a problem document about the request to this path; `more` are further members of ProblemDetails."""
     written = ProblemDetails(
         title=HTTPStatus(status).phrase, status=status, detail=detail, instance=path,
@@ -72,7 +72,9 @@ def document(path: str, status: int, detail: str, errors: Sequence[Fault] = (), 
     return written.model_dump_json().encode()
 
 
-def problem(request: HttpRequest, status: int, detail: str, errors: Sequence[Fault] = (), **more: Any) -> HttpResponse:
+def answer_problem(
+    request: HttpRequest, status: int, detail: str, errors: Sequence[Fault] = (), **more: Any
+) -> HttpResponse:
     """Return a problem document as the answer to a request; `more` are further members of ProblemDetails."""
-    body = document(request.path, status, detail, errors, **more)
+    body = encode_problem(request.path, status, detail, errors, **more)
     return HttpResponse(body, status=status, content_type=MEDIA_TYPE)

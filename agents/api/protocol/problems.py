@@ -8,7 +8,7 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from agents.definition.fields import unprefixed
+from agents.definition.fields import strip_prefix
 from agents.errors import (
     ConfigRefused,
     DeviceRefused,
@@ -26,9 +26,9 @@ from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirme
 from approvals.errors import STATUSES, DecisionRefused, Problem, Rejected, SecondLookNeeded, StaleGate
 from checkpoints.errors import NotVerified, PlanChanged, ValueRefused
 from checkpoints.values import json_pointer
-from checkpoints.values.canonical_json import parse
+from checkpoints.values.canonical_json import parse_json
 
-from .problem_details import Fault, problem
+from .problem_details import Fault, answer_problem
 
 JSON = "application/json"
 PAUSE = 5  # seconds after which a database that was away, or busy, is worth another request
@@ -77,21 +77,21 @@ def not_signed_in(request: HttpRequest, error: AuthenticationError) -> HttpRespo
             "This token is not valid: unknown, expired, revoked, or its owner's account is off. "
             "Send a valid one as `Authorization: Bearer hp_…`; your tokens are listed at /tokens/."
         )
-    response = problem(request, 401, words)
+    response = answer_problem(request, 401, words)
     response["WWW-Authenticate"] = 'Session realm="Holdpoint", Bearer realm="Holdpoint"'
     return response
 
 
 def not_for_this(request: HttpRequest, error: TokenNotAllowed) -> HttpResponse:
     """Answer 403: the token is valid, but lacks the scope."""
-    response = problem(request, 403, str(error), code="insufficient_scope")
+    response = answer_problem(request, 403, str(error), code="insufficient_scope")
     response["WWW-Authenticate"] = f'Bearer realm="Holdpoint", error="insufficient_scope", scope="{error.scope}"'
     return response
 
 
 def lacks_factor(request: HttpRequest, error: OwnerLacksFactor) -> HttpResponse:
     """Answer 403: the token is valid, and opens something once its owner has a second factor."""
-    return problem(request, 403, str(error), code="second_factor")
+    return answer_problem(request, 403, str(error), code="second_factor")
 
 
 def not_found(request: HttpRequest, error: Http404 | None = None) -> HttpResponse:
@@ -101,18 +101,18 @@ def not_found(request: HttpRequest, error: Http404 | None = None) -> HttpRespons
     """
     reason = str(error or "")
     if isinstance(error, Gone):
-        return problem(request, 410, reason)
+        return answer_problem(request, 410, reason)
     if reason not in LISTED:
-        return problem(request, 404, "There is no such address. GET /api/openapi.json describes all addresses.")
+        return answer_problem(request, 404, "There is no such address. GET /api/openapi.json describes all addresses.")
     named = request.resolver_match.kwargs if request.resolver_match else {}
     listed = LISTED[reason].format(**named)
-    return problem(request, 404, f"{reason}, or you may not see it. GET {listed} lists those that you may see.")
+    return answer_problem(request, 404, f"{reason}, or you may not see it. GET {listed} lists those that you may see.")
 
 
 def not_allowed(request: HttpRequest, allowed: Iterable[str]) -> HttpResponse:
     """Answer 405."""
     methods = ", ".join(sorted(allowed))
-    response = problem(request, 405, f"This address takes only requests with the method {methods}.")
+    response = answer_problem(request, 405, f"This address takes only requests with the method {methods}.")
     response["Allow"] = methods
     return response
 
@@ -120,10 +120,10 @@ def not_allowed(request: HttpRequest, allowed: Iterable[str]) -> HttpResponse:
 def refused(request: HttpRequest, error: ValidationError) -> HttpResponse:
     """Answer 422, from pydantic's errors: a parameter by its name, a member of the body by its JSON Pointer."""
     found = error.errors[:MOST]
-    body = parse(request.body or b"null") if any(item["loc"][0] == "body" for item in found) else None
-    faults = [Fault(parameter=_member(body, item["loc"]), detail=unprefixed(item["msg"])) for item in found]
+    body = parse_json(request.body or b"null") if any(item["loc"][0] == "body" for item in found) else None
+    faults = [Fault(parameter=_member(body, item["loc"]), detail=strip_prefix(item["msg"])) for item in found]
     words = "Nothing was done. Correct the parameters named in errors and ask again."
-    return problem(request, 422, words, faults, code="invalid")
+    return answer_problem(request, 422, words, faults, code="invalid")
 
 
 def _member(body: Any, loc: Sequence[str | int]) -> str:
@@ -146,7 +146,7 @@ def _member(body: Any, loc: Sequence[str | int]) -> str:
 def broken(request: HttpRequest) -> HttpResponse:
     """Answer 500: a fault of the server's own."""
     words = "The server has a fault, which it has logged. Send the same request again, with its Idempotency-Key."
-    return problem(request, 500, words)
+    return answer_problem(request, 500, words)
 
 
 def unavailable(request: HttpRequest) -> HttpResponse:
@@ -160,7 +160,7 @@ def disk_full(request: HttpRequest) -> HttpResponse:
 
 
 def _not_now(request: HttpRequest, why: str) -> HttpResponse:
-    response = problem(request, 503, f"{why} The same request under its Idempotency-Key is done once.")
+    response = answer_problem(request, 503, f"{why} The same request under its Idempotency-Key is done once.")
     response["Retry-After"] = str(PAUSE)
     return response
 
@@ -168,17 +168,19 @@ def _not_now(request: HttpRequest, why: str) -> HttpResponse:
 def unread(request: HttpRequest, error: HttpError) -> HttpResponse:
     """Answer 400 or 415 for a body that cannot be read, 403 for a write without the session's CSRF token."""
     if error.status_code == 403:
-        return problem(request, 403, "Send the session's CSRF token, the cookie csrftoken, as the header X-CSRFToken.")
+        return answer_problem(
+            request, 403, "Send the session's CSRF token, the cookie csrftoken, as the header X-CSRFToken."
+        )
     cause = error.__cause__
     if isinstance(cause, NotJson):
         kind = (request.content_type or "of no media type")[:100]
-        response = problem(request, 415, f"The body is {kind}. Send it as `Content-Type: {JSON}`.")
+        response = answer_problem(request, 415, f"The body is {kind}. Send it as `Content-Type: {JSON}`.")
         response["Accept"] = JSON
         return response
     if not isinstance(cause, ValueRefused):
-        return problem(request, error.status_code, "The body cannot be read. Send one JSON object.")
+        return answer_problem(request, error.status_code, "The body cannot be read. Send one JSON object.")
     faults = [Fault(parameter=cause.pointer or "/", detail=cause.reason)]
-    return problem(request, error.status_code, f"The body {cause.reason}. Send one JSON object.", faults)
+    return answer_problem(request, error.status_code, f"The body {cause.reason}. Send one JSON object.", faults)
 
 
 def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
@@ -193,12 +195,12 @@ def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
     if isinstance(error, SecondLookNeeded):
         faults = [Fault(parameter="/second_look", detail="must be true, after you looked")]
     status = STATUSES.get(error.code, 409)
-    return problem(request, status, str(error), faults, changes=changes, impact=impact, code=error.code)
+    return answer_problem(request, status, str(error), faults, changes=changes, impact=impact, code=error.code)
 
 
 def not_at_desk(request: HttpRequest, error: DeskRefused) -> HttpResponse:
     """Answer 403, 409 or 422, as the refusal of a claim or a reassignment says."""
-    return problem(request, error.status, str(error), code=error.code)
+    return answer_problem(request, error.status, str(error), code=error.code)
 
 
 def _faults(errors: Iterable[FieldError], place: str = "") -> list[Fault]:
@@ -219,7 +221,9 @@ def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
     words = f"Nothing was recorded. Correct what errors names: {result}" if faults else result
     if isinstance(error, KeyRefused):
         faults = [Fault(parameter="Idempotency-Key", detail="must be 1 to 200 printable ASCII characters")]
-    response = problem(request, error.status, words, faults, code=error.code, gate=error.gate, lease_until=error.until)
+    response = answer_problem(
+        request, error.status, words, faults, code=error.code, gate=error.gate, lease_until=error.until
+    )
     if isinstance(error, TooManyGates):
         response["Retry-After"] = str(error.seconds)
     return response
@@ -227,30 +231,30 @@ def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
 
 def not_granted(request: HttpRequest, error: DeviceRefused) -> HttpResponse:
     """Answer 400 to a program that gets no token for its device code, with RFC 8628's word as the code."""
-    return problem(request, 400, str(error), code=error.code)
+    return answer_problem(request, 400, str(error), code=error.code)
 
 
 def not_taken(request: HttpRequest, error: InputRefused) -> HttpResponse:
     """Answer 422: a run's input, its configuration (the body's `config`) or a plan does not fit."""
     place = "/config" if isinstance(error, ConfigRefused) else ""
     words = f"Nothing was done. Correct what errors names: {error}"
-    return problem(request, 422, words, _faults(error.errors, place), code="invalid")
+    return answer_problem(request, 422, words, _faults(error.errors, place), code="invalid")
 
 
 def unknown_agent(request: HttpRequest, error: UnknownAgent) -> HttpResponse:
     """Answer 422: the body names an unknown agent."""
-    return problem(request, 422, str(error), [Fault(parameter="/agent", detail="is not known")], code="invalid")
+    return answer_problem(request, 422, str(error), [Fault(parameter="/agent", detail="is not known")], code="invalid")
 
 
 def plan_changed(request: HttpRequest, error: PlanChanged) -> HttpResponse:
     """Answer 409: the version was registered with another plan."""
-    return problem(request, 409, str(error), code="plan_changed")
+    return answer_problem(request, 409, str(error), code="plan_changed")
 
 
 def not_verified(request: HttpRequest, error: NotVerified) -> HttpResponse:
     """Answer 409: stored data fail their digest."""
     words = f"Stored data do not match their digest ({error}). Ask the operator to run `manage.py verify`."
-    return problem(request, 409, words, code="not_verified")
+    return answer_problem(request, 409, words, code="not_verified")
 
 
 def not_done(request: HttpRequest, error: RewindRefused) -> HttpResponse:
@@ -261,4 +265,4 @@ def not_done(request: HttpRequest, error: RewindRefused) -> HttpResponse:
     if isinstance(error, NeedsConfirmation):
         faults = [Fault(parameter="/confirm", detail="must be true, to repeat what cannot be undone")]
     code = "invalid" if error.status == 422 and error.code == "refused" else error.code
-    return problem(request, error.status, str(error), faults, impact=impact, code=code)
+    return answer_problem(request, error.status, str(error), faults, impact=impact, code=code)

@@ -40,7 +40,7 @@ class Rate(NamedTuple):
     name: str  # of the counter
     within: bool  # whether the request is within the limit
     most: int  # a minute
-    left: int
+    remaining: int
     seconds: int  # until more are left
 
     @property
@@ -48,7 +48,7 @@ class Rate(NamedTuple):
         """Return the RateLimit header fields of the IETF's draft."""
         return {
             "RateLimit-Policy": f'"{self.name}";q={self.most};w={MINUTE}',
-            "RateLimit": f'"{self.name}";r={self.left};t={self.seconds}',
+            "RateLimit": f'"{self.name}";r={self.remaining};t={self.seconds}',
         }
 
 
@@ -59,10 +59,10 @@ class Taken:
         self.rate, self.times, self.until = rate, times, until
         self._rest = iter(range(times - 1, -1, -1))  # next() of it is atomic between threads
 
-    def one(self) -> Rate | None:
+    def take(self) -> Rate | None:
         """Return the state of the limit after one of them; None where none is left."""
         rest = next(self._rest, None) if time.monotonic() < self.until else None
-        return None if rest is None else self.rate._replace(left=self.rate.left + rest)
+        return None if rest is None else self.rate._replace(remaining=self.rate.remaining + rest)
 
 
 def count(name: str, who: str, *, most: int, times: int = 1) -> Rate:
@@ -70,7 +70,7 @@ def count(name: str, who: str, *, most: int, times: int = 1) -> Rate:
     if times > 1:
         return _count(name, who, most, times)
     taken = _taken.get((name, who))
-    if taken is not None and taken.rate.most == most and (row := taken.one()):
+    if taken is not None and taken.rate.most == most and (row := taken.take()):
         return row
     busy = taken is not None and time.monotonic() < taken.until
     times = max(min(2 * taken.times, most // SHARE), 1) if taken is not None and busy else 1
@@ -80,7 +80,7 @@ def count(name: str, who: str, *, most: int, times: int = 1) -> Rate:
     if len(_taken) >= MANY:
         _taken.clear()
     _taken[name, who] = Taken(rate, times, time.monotonic() + LASTS)
-    return _taken[name, who].one() or rate
+    return _taken[name, who].take() or rate
 
 
 def _count(name: str, who: str, most: int, times: int) -> Rate:

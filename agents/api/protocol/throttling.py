@@ -93,7 +93,7 @@ def too_many(request: HttpRequest, error: Throttled | None = None) -> HttpRespon
     whose = "with this token" if token_of(request) else "with this account"
     whose = whose if rate.name == "requests" else "of this kind from your address"
     words = f"More than {rate.most:,} requests a minute {whose}. The next is answered in {rate.seconds} s."
-    return _told(request, rate, words)
+    return _refuse_request(request, rate, words)
 
 
 def _count(request: HttpRequest, times: int = 1) -> Rate:
@@ -117,11 +117,11 @@ def _shut_out(request: HttpRequest, rate: Rate) -> HttpResponse:
         f"Your address sent more than {rate.most:,} invalid tokens in a minute, so no unknown one is "
         f"looked at for {rate.seconds} s. Then send one that is good: yours are listed at /tokens/."
     )
-    return _told(request, rate, words)
+    return _refuse_request(request, rate, words)
 
 
-def _told(request: HttpRequest, rate: Rate, told: str) -> HttpResponse:
-    response = problem_details.problem(request, 429, told)
+def _refuse_request(request: HttpRequest, rate: Rate, detail: str) -> HttpResponse:
+    response = problem_details.answer_problem(request, 429, detail)
     response["Retry-After"] = str(rate.seconds)
     for name, value in rate.headers.items():
         response[name] = value
@@ -132,7 +132,7 @@ def _digest(sent: str) -> bytes:
     return blake2b(sent.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
-def _keep(kept: dict[Any, float], key: Any, value: float) -> None:
-    if len(kept) >= REMEMBERED:
-        kept.clear()
-    kept[key] = value
+def _keep(memory: dict[Any, float], key: Any, value: float) -> None:
+    if len(memory) >= REMEMBERED:
+        memory.clear()
+    memory[key] = value

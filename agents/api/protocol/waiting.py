@@ -26,7 +26,7 @@ from django.conf import settings
 from django.http.cookie import parse_cookie
 
 from . import problem_details
-from .event_channel import Ear, listening
+from .event_channel import Ear, listen_to
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -84,7 +84,7 @@ class Waiting:
         full = bool(streams or wait) and self.full(_sender(scope))
         if full and streams:
             headers = [(b"content-type", problem_details.MEDIA_TYPE.encode()), (b"retry-after", b"30")]
-            await ViewAnswer(503, headers, problem_details.document(STREAM, 503, FULL)).sent(send)
+            await ViewAnswer(503, headers, problem_details.encode_problem(STREAM, 503, FULL)).sent(send)
         elif streams:
             with self.counted(_sender(scope)):
                 await Stream(self, scope, receive, send).run()
@@ -134,7 +134,7 @@ class Waiting:
         gone = asyncio.ensure_future(self.gone(receive))
         until = asyncio.get_running_loop().time() + wait
         try:
-            async with listening(known) as ear:
+            async with listen_to(known) as ear:
                 answer = await self.ask(scope)
                 while answer.awaits and not gone.done():
                     # A group that is new here may have had an event meanwhile.
@@ -207,7 +207,7 @@ class Stream:
         """Serve it until the reader goes away or may read no more."""
         gone = asyncio.ensure_future(self.waiting.gone(self.receive))
         try:
-            async with listening([]) as ear:
+            async with listen_to([]) as ear:
                 first = await self.read()
                 if first.status != 200:
                     await first.sent(self.send)

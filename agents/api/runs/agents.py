@@ -8,13 +8,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from agents.api.protocol import AgentName, ApiSchema, answer, needs, one_of
+from agents.api.protocol import AgentName, ApiSchema, answer_json, one_of, require_scope
 from agents.models import TokenScope
 from agents.queries.known_agents import KnownAgent, known_to
 from checkpoints.runs.plans import PlanSpec, spec_of
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
-router = Router(tags=["agents"], auth=needs(TokenScope.READ))
+router = Router(tags=["agents"], auth=require_scope(TokenScope.READ))
 
 
 class AgentSummary(ApiSchema):
@@ -36,7 +36,7 @@ class AgentSummary(ApiSchema):
     """Its author's description: data, never markup."""
 
     @classmethod
-    def of(cls, known: KnownAgent, spec: PlanSpec) -> Self:
+    def from_spec(cls, known: KnownAgent, spec: PlanSpec) -> Self:
         return cls(
             name=known.name, version=spec.version, versions=list(specs_of(known)), deployed=known.here is not None,
             doc=spec.doc or known.doc,
@@ -119,7 +119,7 @@ class AgentVersion(ApiSchema):
 @router.get("", response=AgentPage, summary="List agents")
 def list_agents(request: HttpRequest) -> HttpResponse:
     """Return the agents whose runs you may see, and those that you may start, by name."""
-    return answer(AgentPage(items=[AgentSummary.of(agent, agent.spec) for agent in known_to(request)]))
+    return answer_json(AgentPage(items=[AgentSummary.from_spec(agent, agent.spec) for agent in known_to(request)]))
 
 
 @router.get("/{agent}", response=AgentDetail, summary="Read an agent")
@@ -130,8 +130,8 @@ def get_agent(request: HttpRequest, agent: AgentName, asked: Query[AgentVersion]
     spec = (specs.get(asked.version) if asked.version else found[0].spec) if found else None
     if spec is None:
         raise Http404("No such agent")
-    head = AgentHead.model_validate({**AgentSummary.of(found[0], spec).model_dump(), "steps": spec.steps})
-    return answer(head, state_schema=canonical(spec.state_schema))
+    head = AgentHead.model_validate({**AgentSummary.from_spec(found[0], spec).model_dump(), "steps": spec.steps})
+    return answer_json(head, state_schema=encode_canonical(spec.state_schema))
 
 
 def specs_of(known: KnownAgent) -> dict[str, PlanSpec]:

@@ -9,7 +9,19 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from agents.api.protocol import ApiSchema, Hex, Page, Paging, RunId, Seq, Text, answer, exact_json, needs, one_of
+from agents.api.protocol import (
+    ApiSchema,
+    Hex,
+    Page,
+    Paging,
+    RunId,
+    Seq,
+    Text,
+    answer_json,
+    exact_json,
+    one_of,
+    require_scope,
+)
 from agents.models import TokenScope
 from agents.queries.access import run_or_404
 from agents.queries.checkpoint import checkpoint_or_404, held_open, patch_between
@@ -17,9 +29,9 @@ from approvals.gates.state_secrets import veil_of
 from checkpoints import store
 from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
-router = Router(tags=["checkpoints"], auth=needs(TokenScope.READ))
+router = Router(tags=["checkpoints"], auth=require_scope(TokenScope.READ))
 PATCH_MEDIA_TYPE = "application/json-patch+json"
 PATCH = {
     "title": "JSON Patch",
@@ -142,7 +154,7 @@ def list_checkpoints(request: HttpRequest, run_id: RunId, asked: Query[Paging]) 
     """Return the run's checkpoints on all branches, newest first; `parent` says which follows which."""
     run = run_or_404(request, run_id)
     found = store.history(run, before_seq=asked.place if asked.cursor else None, limit=asked.limit + 1)
-    return CheckpointPage.of(found, asked, place="seq")
+    return CheckpointPage.answer_rows(found, asked, place="seq")
 
 
 @router.get(
@@ -152,11 +164,11 @@ def get_checkpoint(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpRespons
     """Return one checkpoint with its whole state, verified against its digest."""
     row = checkpoint_or_404(run_or_404(request, run_id), seq)
     state, veil = store.load_checkpoint(row.id).state, veil_of(row)
-    masked = canonical(list(veil.places(state)))
+    masked = encode_canonical(list(veil.places(state)))
     shown = exact_json.of_state(veil.masked(state, named=True))
-    held = canonical({resource.name: resource.content for resource in held_open(row)})
-    named = canonical(getattr(row, "named", ""))
-    return answer(CheckpointSummary.from_orm(row), masked=masked, name=named, held=held, state=shown)
+    held = encode_canonical({resource.name: resource.content for resource in held_open(row)})
+    named = encode_canonical(getattr(row, "named", ""))
+    return answer_json(CheckpointSummary.from_orm(row), masked=masked, name=named, held=held, state=shown)
 
 
 @router.get(
@@ -176,4 +188,4 @@ def diff_checkpoints(request: HttpRequest, run_id: RunId, seq: Seq, asked: Query
 def verify_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
     """Read every checkpoint of the run and tell whether the chain holds. It reads the whole run: ask when in doubt."""
     found = verify_runs.verify_run(run_or_404(request, run_id))
-    return answer(VerificationAnswer.model_validate({"ok": not found, "findings": found}))
+    return answer_json(VerificationAnswer.model_validate({"ok": not found, "findings": found}))

@@ -8,13 +8,13 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from agents.api.protocol import ApiSchema, RunId, Text, exact_json, needs
+from agents.api.protocol import ApiSchema, RunId, Text, exact_json, require_scope
 from agents.models import TokenScope
 from agents.queries import comparison
 from agents.queries.access import run_or_404
 from agents.queries.checkpoint import patch_between
 
-router = Router(tags=["checkpoints"], auth=needs(TokenScope.READ))
+router = Router(tags=["checkpoints"], auth=require_scope(TokenScope.READ))
 PLACE = r"^(R-)?[0-9]{1,12}([.][0-9]{1,9})?$"
 
 
@@ -106,7 +106,7 @@ class ComparisonAnswer(Divergence):
 def compare_checkpoints(request: HttpRequest, run_id: RunId, asked: Query[Pair]) -> HttpResponse:
     """Return the common ancestor, the path to each, its effects, and how the two states differ; also across forks."""
     run = run_or_404(request, run_id)
-    a, b = (comparison.named(request, run, place) for place in (asked.a, asked.b))
+    a, b = (comparison.checkpoint_named(request, run, place) for place in (asked.a, asked.b))
     parting = comparison.parting(a, b)
     found = Divergence.model_validate(
         {
@@ -116,4 +116,4 @@ def compare_checkpoints(request: HttpRequest, run_id: RunId, asked: Query[Pair])
             "b": comparison.side("B", b, parting.to_b),
         }
     )
-    return exact_json.answer(found, patch=exact_json.of_patch(patch_between(a, b)))
+    return exact_json.answer_json(found, patch=exact_json.of_patch(patch_between(a, b)))

@@ -9,16 +9,16 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from agents.api.protocol import ApiSchema, Page, Paging, RunId, needs, one_of, or_null
+from agents.api.protocol import ApiSchema, Page, Paging, RunId, one_of, or_null, require_scope
 from agents.models import Effect, TokenScope
 from agents.presentation.timeline.facts import TimelineEffect
 from agents.queries.access import run_or_404
 from agents.queries.performed_effects import off_course, rows_of
-from agents.queries.run_row import course
+from agents.queries.run_row import read_course
 
 from .turns import KEY
 
-router = Router(tags=["effects"], auth=needs(TokenScope.READ))
+router = Router(tags=["effects"], auth=require_scope(TokenScope.READ))
 
 
 class EffectSummary(ApiSchema):
@@ -79,5 +79,5 @@ def list_effects(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> H
     """List what the run did in the outside world, in the order in which it was begun; each undo after its effect."""
     run = run_or_404(request, run_id)
     rows = rows_of([run.pk])
-    left = off_course(rows, course(run.pk))
-    return EffectPage.of([row for row in rows if row.id > asked.place], asked, place="id", left=left)
+    left = off_course(rows, read_course(run.pk))
+    return EffectPage.answer_rows([row for row in rows if row.id > asked.place], asked, place="id", left=left)

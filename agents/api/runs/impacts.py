@@ -136,5 +136,5 @@ class ImpactAnswer(ApiSchema):
     """Of a rewind or an edit: the run's deadline, if it has passed; the order takes it off. Else null."""
 
     @classmethod
-    def of(cls, found: Impact) -> Self:
-        return cls(**found.to_json())
+    def from_impact(cls, impact: Impact) -> Self:
+        return cls(**impact.to_json())

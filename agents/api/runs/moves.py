@@ -15,7 +15,18 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import ConfigDict, Field
 
-from agents.api.protocol import Described, Key, RunId, answer, confirmation_of, kept, needs, once, one_of, own
+from agents.api.protocol import (
+    Described,
+    Key,
+    RunId,
+    answer_json,
+    confirmation_of,
+    do_once,
+    keep_answer,
+    one_of,
+    own_key,
+    require_scope,
+)
 from agents.errors import RewindRefused
 from agents.models import TokenScope
 from agents.moves import cancel as cancelling
@@ -30,7 +41,7 @@ from checkpoints.models import Run
 from .impacts import ImpactAnswer
 from .runs import RunSummary, summed_up
 
-router = Router(tags=["orders"], auth=needs(TokenScope.ORDER))
+router = Router(tags=["orders"], auth=require_scope(TokenScope.ORDER))
 OP: dict[str, Any] = {"op": "replace", "path": "/order/currency", "value": "USD"}
 SEEN = Field(
     "",
@@ -148,7 +159,7 @@ def preview_order(request: HttpRequest, run_id: RunId, order: OrderPreview) -> H
         "edit": partial(impacts.of_edit, run, order.at, order.patch, order.feedback),
         "fork": partial(impacts.of_fork, run, order.at, order.patch, order.config, order.version),
     }
-    return answer(ImpactAnswer.of(look[order.kind]()))
+    return answer_json(ImpactAnswer.from_impact(look[order.kind]()))
 
 
 @router.post("/{int:run_id}/rewinds", response=RunSummary, summary="Rewind a run")
@@ -172,10 +183,10 @@ def fork_run(request: HttpRequest, run_id: RunId, order: Fork, key: Key) -> Http
 
     def make() -> HttpResponse:
         confirmed = confirmation_of(request)
-        made = forks.fork(run, by=reader_of(request), key=own(request, key), confirmed=confirmed, **dict(order))
-        return done(made, http_status=201, location=f"/api/runs/{made.pk}")
+        made = forks.fork(run, by=reader_of(request), key=own_key(request, key), confirmed=confirmed, **dict(order))
+        return answer_run(made, http_status=201, location=f"/api/runs/{made.pk}")
 
-    return kept(request, key, make)
+    return keep_answer(request, key, make)
 
 
 @router.post("/{int:run_id}/settlements", response=RunSummary, summary="Undo what a run left behind")
@@ -194,9 +205,9 @@ def cancel_run(request: HttpRequest, run_id: RunId, order: Cancellation, key: Ke
         run.refresh_from_db()
         if not ended:
             raise RewindRefused(f"The run has already ended as {run.status}; there is nothing to cancel.")
-        return done(run)
+        return answer_run(run)
 
-    return once(request, key, end)
+    return do_once(request, key, end)
 
 
 def run_to_order(request: HttpRequest, run_id: int, seq: int | None = None) -> Run:
@@ -213,9 +224,11 @@ def run_to_order(request: HttpRequest, run_id: int, seq: int | None = None) -> R
 
 def _moved(request: HttpRequest, key: str, move: Callable[..., Run], run: Run, **said: Any) -> HttpResponse:
     """Move the run, once for the key. `said`: the members of the order, which are the move's arguments."""
-    return kept(request, key, lambda: done(move(run, by=reader_of(request), key=own(request, key), **said)))
+    return keep_answer(
+        request, key, lambda: answer_run(move(run, by=reader_of(request), key=own_key(request, key), **said))
+    )
 
 
-def done(run: Run, **how: Any) -> HttpResponse:
+def answer_run(run: Run, **how: Any) -> HttpResponse:
     """Return the run as it is after the order."""
-    return answer(summed_up(run), **how)
+    return answer_json(summed_up(run), **how)

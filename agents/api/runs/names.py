@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
-from agents.api.protocol import ApiSchema, Key, RunId, Seq, actor_of, answer, needs, once
+from agents.api.protocol import ApiSchema, Key, RunId, Seq, actor_of, answer_json, do_once, require_scope
 from agents.models import TokenScope
 from agents.queries.access import Gone
 from checkpoints.errors import CheckpointRemoved
@@ -16,7 +16,7 @@ from checkpoints.runs import holds
 
 from .moves import Order, run_to_order
 
-router = Router(tags=["checkpoints"], auth=needs(TokenScope.ORDER))
+router = Router(tags=["checkpoints"], auth=require_scope(TokenScope.ORDER))
 
 
 class Naming(Order):
@@ -51,9 +51,9 @@ def name_checkpoint(request: HttpRequest, run_id: RunId, seq: Seq, order: Naming
             hold = holds.name(run, seq, order.name, by=actor_of(request))
         except CheckpointRemoved as gone:
             raise Gone(str(gone)) from gone
-        return answer(NamedCheckpoint(run=run.pk, seq=seq, name=hold.reason), http_status=201)
+        return answer_json(NamedCheckpoint(run=run.pk, seq=seq, name=hold.reason), http_status=201)
 
-    return once(request, key, name)
+    return do_once(request, key, name)
 
 
 @router.post(
@@ -67,6 +67,6 @@ def unname_checkpoint(request: HttpRequest, run_id: RunId, seq: Seq, key: Key) -
 
     def remove() -> HttpResponse:
         holds.unname(run, seq, by=actor_of(request))
-        return answer(NamedCheckpoint(run=run.pk, seq=seq, name=""))
+        return answer_json(NamedCheckpoint(run=run.pk, seq=seq, name=""))
 
-    return once(request, key, remove)
+    return do_once(request, key, remove)

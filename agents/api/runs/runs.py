@@ -10,16 +10,26 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from agents.api.protocol import ApiSchema, Page, Paging, RunId, answer, known, needs, one_of, optional
+from agents.api.protocol import (
+    ApiSchema,
+    Page,
+    Paging,
+    RunId,
+    answer_json,
+    one_of,
+    optional_one_of,
+    refuse_unknown,
+    require_scope,
+)
 from agents.models import ChildLink, TokenScope
 from agents.queries import child_records
 from agents.queries.access import reader_of, run_or_404
-from agents.queries.run_story import starter
+from agents.queries.run_story import starter_name
 from agents.text import one_line
 from approvals.models import Gate
 from checkpoints.models import Run
 
-router = Router(tags=["runs"], auth=needs(TokenScope.READ))
+router = Router(tags=["runs"], auth=require_scope(TokenScope.READ))
 OPEN_GATES = Prefetch("gates", Gate.objects.open().order_by("pk"), to_attr="open_gates")
 
 
@@ -80,7 +90,7 @@ class RunSummary(ApiSchema):
 
     @staticmethod
     def resolve_started_by(run: Run) -> str:
-        return starter(run)
+        return starter_name(run)
 
     @staticmethod
     def resolve_children(run: Run) -> dict[str, int]:
@@ -105,7 +115,9 @@ class RunFilter(Paging):
 
     example: ClassVar = {"status": "waiting", "thread": "chat-1207"}
 
-    status: Annotated[str, known("", *Run.Status.values)] = Field("", json_schema_extra=optional(*Run.Status.values))
+    status: Annotated[str, refuse_unknown("", *Run.Status.values)] = Field(
+        "", json_schema_extra=optional_one_of(*Run.Status.values)
+    )
     """Only runs with this status."""
 
     thread: str = Field("", max_length=200)
@@ -123,13 +135,13 @@ def list_runs(request: HttpRequest, asked: Query[RunFilter]) -> HttpResponse:
     if asked.cursor:
         runs = runs.filter(pk__lt=asked.place)
     found = runs.select_related("plan", "team", "started_by").prefetch_related(OPEN_GATES)
-    return RunPage.of(child_records.count_for(found[: asked.limit + 1]), asked)
+    return RunPage.answer_rows(child_records.count_for(found[: asked.limit + 1]), asked)
 
 
 @router.get("/{int:run_id}", response=RunSummary, summary="Read a run")
 def get_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
     """Return one run of your teams."""
-    return answer(summed_up(run_or_404(request, run_id)))
+    return answer_json(summed_up(run_or_404(request, run_id)))
 
 
 class ChildAnswer(ApiSchema):
@@ -181,7 +193,7 @@ def list_children(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> 
     found = child_records.of_run(run, reader_of(request))
     if asked.cursor:
         found = found.filter(pk__lt=asked.place)
-    return ChildPage.of(child_records.told(run, found[: asked.limit + 1]), asked)
+    return ChildPage.answer_rows(child_records.annotate_children(run, found[: asked.limit + 1]), asked)
 
 
 def summed_up(run: Run) -> RunSummary:

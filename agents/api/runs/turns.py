@@ -32,7 +32,7 @@ class Begun(ApiSchema):
     """How often it was begun under this key, including this time."""
 
     @classmethod
-    def of(cls, row: Effect) -> Self:
+    def from_effect(cls, row: Effect) -> Self:
         """Build it from the row whose intent is written."""
         granted = row.grant.action if row.grant else ""
         return cls(id=row.pk, key=row.key, grant=row.grant_id, action=row.action or granted, attempts=row.attempts)
@@ -96,7 +96,7 @@ class TurnAnswer(ApiSchema):
     """What to do next; null: nothing now."""
 
     @classmethod
-    def of(cls, turn: RemoteTurn) -> TurnAnswer:
+    def from_turn(cls, turn: RemoteTurn) -> TurnAnswer:
         """Build it from a turn; unchecked, since nothing in it is the sender's."""
         run = turn.run
         return cls.model_construct(
@@ -121,18 +121,18 @@ class TurnWithState(TurnAnswer):
     """The state as canonical JSON, with its secrets, since it is for the program. Null: there is nothing to do."""
 
 
-def answer(turn: RemoteTurn, *, state: bool = False) -> HttpResponse:
+def turn_response(turn: RemoteTurn, *, state: bool = False) -> HttpResponse:
     """Answer 201 with the turn. `state`: also with the state, for a program that does not have it yet."""
     more: dict[str, Any] = {}
     if state:
         more["state"] = b"null" if turn.state is None else exact_json.of_state(turn.state)
-    return exact_json.answer(TurnAnswer.of(turn), http_status=201, **more)
+    return exact_json.answer_json(TurnAnswer.from_turn(turn), http_status=201, **more)
 
 
 def _next(turn: RemoteTurn) -> Next | None:
     if not turn.kind:
         return None
-    effect = Begun.of(turn.effect) if turn.effect else None
+    effect = Begun.from_effect(turn.effect) if turn.effect else None
     return Next.model_construct(
         kind=turn.kind, step=turn.step.name if turn.step else "", effect=effect, undoes=_undone(turn)
     )

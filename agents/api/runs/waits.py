@@ -10,7 +10,19 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Path, Query, Router
 from pydantic import Field, StringConstraints
 
-from agents.api.protocol import ApiSchema, Key, Page, Paging, RunId, actor_of, answer, exact_json, needs, once, token_of
+from agents.api.protocol import (
+    ApiSchema,
+    Key,
+    Page,
+    Paging,
+    RunId,
+    actor_of,
+    answer_json,
+    do_once,
+    exact_json,
+    require_scope,
+    token_of,
+)
 from agents.api.protocol.waiting import AWAITS, LONGEST
 from agents.models import Signal, TokenScope
 from agents.queries.access import reader_of, run_or_404
@@ -21,9 +33,9 @@ from checkpoints.access.missing_permission import say_missing_permission
 from checkpoints.access.permissions import START_RUN
 from checkpoints.actors import of_user
 from checkpoints.models import Run
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
-from .moves import Order, done, run_to_order
+from .moves import Order, answer_run, run_to_order
 from .runs import RunSummary
 
 VALUES = 100  # of an answer
@@ -76,13 +88,15 @@ class SignalPage(Page):
     """The signals, without their values."""
 
 
-@router.get("/{int:run_id}/signals", auth=needs(TokenScope.READ), response=SignalPage, summary="List a run's signals")
+@router.get(
+    "/{int:run_id}/signals", auth=require_scope(TokenScope.READ), response=SignalPage, summary="List a run's signals"
+)
 def list_signals(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpResponse:
     """Return the signals that a run of your teams was sent, newest first."""
     found = Signal.objects.filter(run=run_or_404(request, run_id)).order_by("-pk")
     if asked.cursor:
         found = found.filter(pk__lt=asked.place)
-    return SignalPage.of(found, asked)
+    return SignalPage.answer_rows(found, asked)
 
 
 class SignalQuery(ApiSchema):
@@ -117,7 +131,7 @@ class SentValues(ApiSchema):
 
 @router.get(
     "/{int:run_id}/signals/{name}",
-    auth=needs(TokenScope.READ),
+    auth=require_scope(TokenScope.READ),
     response=SentValues,
     summary="Read signals, or wait for one",
 )
@@ -130,7 +144,7 @@ def read_signals(request: HttpRequest, run_id: RunId, name: SignalName, asked: Q
     run = run_or_404(request, run_id)
     veil = _veil(request, run, name)
     items = [
-        exact_json.spliced(SignalAnswer.from_orm(signal), masked=masked, value=value)
+        exact_json.splice_json(SignalAnswer.from_orm(signal), masked=masked, value=value)
         for signal in signals.first_after(run, name, asked.after, most=VALUES, size=ANSWER)
         for masked, value in [_shown(veil, bytes(signal.value))]
     ]
@@ -150,13 +164,13 @@ def _shown(veil: redact.Redaction, value: bytes) -> tuple[bytes, bytes]:
     """Return the pointers to what is hidden in a value, and the value without it, as canonical JSON."""
     if not veil:
         return b"[]", value
-    content = decode(value)
-    return canonical(list(veil.places(content))), canonical(veil.masked(content, named=True))
+    content = decode_canonical(value)
+    return encode_canonical(list(veil.places(content))), encode_canonical(veil.masked(content, named=True))
 
 
 @router.post(
     "/{int:run_id}/signals/{name}",
-    auth=needs(TokenScope.SIGNAL),
+    auth=require_scope(TokenScope.SIGNAL),
     response={201: SignalAnswer, 200: SignalAnswer},
     summary="Send a signal to a run",
 )
@@ -171,18 +185,20 @@ def send_signal(request: HttpRequest, run_id: RunId, name: SignalName, order: Si
         sent, new = signals.send(
             run, name, order.value, key=own, by=actor_of(request), owner=of_user(reader_of(request))
         )
-        return answer(SignalAnswer.from_orm(sent), http_status=201 if new else 200)
+        return answer_json(SignalAnswer.from_orm(sent), http_status=201 if new else 200)
 
-    return once(request, key, do)
+    return do_once(request, key, do)
 
 
-@router.post("/{int:run_id}/wakes", auth=needs(TokenScope.ORDER), response=RunSummary, summary="Wake a sleeping run")
+@router.post(
+    "/{int:run_id}/wakes", auth=require_scope(TokenScope.ORDER), response=RunSummary, summary="Wake a sleeping run"
+)
 def wake_run(request: HttpRequest, run_id: RunId, key: Key) -> HttpResponse:
     """End the time that the run waits for now, so that it goes on at once. 409 if it waits for none."""
     run = run_to_order(request, run_id)
 
     def end() -> HttpResponse:
         suspend.wake_now(run, by=actor_of(request))
-        return done(run)
+        return answer_run(run)
 
-    return once(request, key, end)
+    return do_once(request, key, end)

@@ -18,7 +18,7 @@ from ninja import Query, Router
 from pydantic import Field
 
 from agents.api.programs.starting import agent_of, team_of
-from agents.api.protocol import ApiSchema, Key, actor_of, needs, once
+from agents.api.protocol import ApiSchema, Key, actor_of, do_once, require_scope
 from agents.api.protocol.exact_json import of_state
 from agents.errors import FieldError
 from agents.models import TokenScope
@@ -31,14 +31,14 @@ from agents.threads.saving import NewCheckpoint, Seen
 from agents.work_errors import WorkInvalid
 from checkpoints.access.permissions import START_RUN, VIEW_RUN
 from checkpoints.errors import ValueRefused
-from checkpoints.values.canonical_json import canonical, parse
+from checkpoints.values.canonical_json import encode_canonical, parse_json
 from checkpoints.values.ops import DROP, Append
 
 from . import bodies
 from .bodies import AGENT, ID, NAMESPACE, TEAM, THREAD
 
 router = Router(tags=["threads"])
-SCOPE = needs(TokenScope.WORK)
+SCOPE = require_scope(TokenScope.WORK)
 MOST = 200
 WRONG_CURSOR = "must be the `next` of the page before"
 
@@ -98,7 +98,7 @@ class AskedHistory(Asked):
 def get_thread_checkpoint(request: HttpRequest, asked: Query[AskedCheckpoint]) -> HttpResponse:
     """Return the thread's newest checkpoint, or the one with this id, verified, with its pending writes."""
     found, seen = reading.get(_owner(request, asked), Place(asked.thread, asked.namespace), asked.id or None)
-    return _json({"found": _found(found) if found else b"null", "seen": _plain(_known(seen))})
+    return _json({"found": _encode_checkpoint(found) if found else b"null", "seen": _plain(_known(seen))})
 
 
 @router.get("/checkpoints", auth=SCOPE, response=bodies.CheckpointList, summary="List the checkpoints of threads")
@@ -111,7 +111,7 @@ def list_thread_checkpoints(request: HttpRequest, asked: Query[AskedList]) -> Ht
         _owner(request, asked), asked.thread or None, asked.namespace, before=asked.before or None,
         below=_cursor(asked.cursor), limit=asked.limit, only=_object(asked.only, "only"),
     )  # fmt: skip
-    items = b"[%b]" % b",".join(map(_found, found))
+    items = b"[%b]" % b",".join(map(_encode_checkpoint, found))
     return _json({"items": items, "next": _plain(_shown(last) if last else None)})
 
 
@@ -121,13 +121,13 @@ def get_thread_histories(request: HttpRequest, asked: Query[AskedHistory]) -> Ht
     channels = {name: str(field) for name, field in (_object(asked.channels, "channels") or {}).items()}
     if len(channels) > MOST:
         raise _fault("/channels", f"name at most {MOST} channels")
-    found = history.of(_owner(request, asked), Place(asked.thread, asked.namespace), asked.id, channels)
-    told = {
-        name: _members({"writes": _writes(each.writes), "stored": _plain(each.stored is not None),
-                        "value": _value(each.value)})
-        for name, each in found.items()
+    found = history.read_histories(_owner(request, asked), Place(asked.thread, asked.namespace), asked.id, channels)
+    histories = {
+        name: _members({"writes": _writes(past.writes), "stored": _plain(past.stored is not None),
+                        "value": _value(past.value)})
+        for name, past in found.items()
     }  # fmt: skip
-    return _json({"channels": _members(told)})
+    return _json({"channels": _members(histories)})
 
 
 @router.post("/checkpoints", auth=SCOPE, response={201: bodies.Saved}, summary="Save a checkpoint of a thread")
@@ -144,7 +144,7 @@ def put_thread_checkpoint(request: HttpRequest, order: bodies.PutCheckpoint, key
 @router.post("/writes", auth=SCOPE, response={201: bodies.ThreadDone}, summary="Keep the pending writes of a task")
 def put_thread_writes(request: HttpRequest, order: bodies.PutWrites, key: Key) -> HttpResponse:
     """Keep what a task wrote at a checkpoint, before the next one is saved. The same sent again is kept once."""
-    writes = [(each.number, each.channel, each.value) for each in order.writes]
+    writes = [(write.number, write.channel, write.value) for write in order.writes]
     place = Place(order.thread, order.namespace)
     put = partial(saving.put_writes, place=place, id=order.id, writes=writes, task=order.task, path=order.path)
     return _fill(request, order, key, put, at="/writes")
@@ -187,7 +187,7 @@ def _fill(
             raise _fault(f"{at}{error.pointer}", error.reason) from error
         return _json({"seen": _plain(_known(seen))} if seen else {"done": b"true"}, 201)
 
-    return answer() if at and not key else once(request, key, answer)
+    return answer() if at and not key else do_once(request, key, answer)
 
 
 def _owner(request: HttpRequest, asked: Asked | bodies.ThreadOrder) -> Owner:
@@ -227,7 +227,7 @@ def _shown(cursor: ListPlace) -> str:
 
 def _object(given: str, name: str) -> dict[str, Any] | None:
     try:
-        found = parse(given) if given else None
+        found = parse_json(given) if given else None
     except ValueRefused as error:
         raise _fault(f"/{name}", error.reason) from error
     if found is not None and not isinstance(found, dict):
@@ -239,20 +239,20 @@ def _fault(pointer: str, message: str) -> WorkInvalid:
     return WorkInvalid([FieldError(pointer=pointer, message=message)])
 
 
-def _found(found: Found) -> bytes:
+def _encode_checkpoint(checkpoint: Found) -> bytes:
     return _members({
-        "thread": _plain(found.thread), "namespace": _plain(found.namespace), "id": _plain(found.id),
-        "parent": _plain(found.parent), "fields": of_state(found.fields), "writes": _writes(found.writes),
-        "edited": _plain(list(found.edited)),
+        "thread": _plain(checkpoint.thread), "namespace": _plain(checkpoint.namespace), "id": _plain(checkpoint.id),
+        "parent": _plain(checkpoint.parent), "fields": of_state(checkpoint.fields),
+        "writes": _writes(checkpoint.writes), "edited": _plain(list(checkpoint.edited)),
     })  # fmt: skip
 
 
 def _writes(writes: Sequence[Write]) -> bytes:
-    told = [
-        _members({"task": _plain(each.task), "channel": _plain(each.channel), "value": canonical(each.value)})
-        for each in writes
+    rows = [
+        _members({"task": _plain(write.task), "channel": _plain(write.channel), "value": encode_canonical(write.value)})
+        for write in writes
     ]
-    return b"[%b]" % b",".join(told)
+    return b"[%b]" % b",".join(rows)
 
 
 def _value(value: Any) -> bytes:

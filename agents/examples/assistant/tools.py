@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from agents import EffectFailed
 from agents.definition.fields import errors_of
 from checkpoints.errors import ValueRefused
-from checkpoints.values.canonical_json import parse
+from checkpoints.values.canonical_json import parse_json
 
 from . import files, web
 from .state import (
@@ -109,7 +109,7 @@ def _call(asked: Asked, number: int) -> AnyCall:
     if tool is None:
         raise ValueError(f"There is no tool {asked.name!r}; there is {', '.join(TOOLS)}.")
     try:
-        given = parse(asked.arguments or "{}")
+        given = parse_json(asked.arguments or "{}")
         arguments = tool.takes.model_validate(given)
     except ValueRefused as error:
         raise ValueError(f"The arguments are no JSON that can be read: {error}. Write them again.") from error

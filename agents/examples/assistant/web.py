@@ -13,7 +13,7 @@ import httpx
 from django.conf import settings
 
 from agents.effects.http import trusted
-from approvals.outbound.addresses import AddressRefused, checked
+from approvals.outbound.addresses import AddressRefused, resolve_address
 
 LARGEST = 1_000_000  # bytes that are read of a body
 TOLD = 16_000  # characters of it that the model is told
@@ -50,7 +50,7 @@ def get(url: str) -> str:
     try:
         address = parse_address(url)
         port = address.port or PORTS[address.scheme]
-        to = checked(address.host, port, inside=settings.HOLDPOINT_ASSISTANT_NETWORKS)
+        to = resolve_address(address.host, port, inside=settings.HOLDPOINT_ASSISTANT_NETWORKS)
         return _fetch(address, to)
     except (AddressWrong, AddressRefused) as refused:
         return f"Nothing was fetched: {refused}."

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from agents import ReviewerQuestion
 from agents.examples.text import count_invisible, one_line
-from checkpoints.values.canonical_json import canonical
-from checkpoints.values.patch import changes
+from checkpoints.values.canonical_json import encode_canonical
+from checkpoints.values.patch import list_changes
 
 from .state import AnyCall, Decision, Feedback, Getting, Listing, Message, Running, There, Usage, Writing
 
@@ -65,7 +65,7 @@ def asked(question: ReviewerQuestion, calls: Sequence[AnyCall]) -> list[Message]
         )
         for each in question.thread
     ]
-    now = canonical({each.id: each.arguments for each in question.card.actions}).decode()
+    now = encode_canonical({each.id: each.arguments for each in question.card.actions}).decode()
     last = f"{ASKED}\n\nThe calls as they stand now: {now[:SHORT]}\n\n{question.by} asks: {question.text}"
     return [*waiting, *said, Message(role="user", content=last)]
 
@@ -190,7 +190,7 @@ def _why(reason: str) -> str:
 
 def _edits(call: AnyCall) -> list[str]:
     """List the arguments that were changed, each with its value before and after."""
-    rows = changes(call.asked, call.arguments.model_dump(mode="json"))
+    rows = list_changes(call.asked, call.arguments.model_dump(mode="json"))
     return [f"- {row['pointer'].lstrip('/')}: {_change(row)}" for row in rows]
 
 

@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from agents import Agent, AgentError, Card, StepFailed, effect, gate, step, undo, upcast, validator
 from agents.examples.nouns import Noun
-from approvals.english import counted
+from approvals.english import count_of
 
 from . import check, floor, local, planning, schedules, solver, words
 from . import feedback as reviewers
@@ -153,7 +153,7 @@ class JobShop(Agent):
         now = schedules.situation(instance, plan, downtime, feedback)
         limit = 0 if reviewers.count_refusals(feedback, "check_local") else self.config.swaps
         found = local.repaired(now, radius=self.config.radius, limit=limit)
-        swaps = counted(found.swaps, "swap")
+        swaps = count_of(found.swaps, "swap")
         how = f"The local repair shifts what must wait and makes {swaps}, of {found.tried:,} that it tried."
         made = schedules.repair(now, found.starts, seconds=time.monotonic() - began, how=how)
         self.note(f"{how} It ends at {made.makespan:,}.")
@@ -176,7 +176,7 @@ class JobShop(Agent):
         now = schedules.situation(instance, plan, downtime, feedback)
         found = solver.solved(now, seconds=self.config.seconds, workers=self.config.workers)
         proof = "and nothing could end sooner" if found.proven else f"and nothing can end before {found.bound:,}"
-        how = f"The global plan sets {counted(len(now.free), 'operation')} anew, {proof}."
+        how = f"The global plan sets {count_of(len(now.free), 'operation')} anew, {proof}."
         made = schedules.repair(now, found.starts, seconds=time.monotonic() - began, how=how)
         self.note(f"{how} It ends at {made.makespan:,}.")
         return {"global_plan": made}
@@ -206,7 +206,7 @@ class JobShop(Agent):
         return Card(
             title=f"Machine {downtime.machine} is down: choose how {source.name} goes on",
             summary=words.summarise(downtime, plan, local_repair, global_plan, kept=sorted(kept)),
-            resource=f"{source.name}, {counted(instance.size, 'operation')}",
+            resource=f"{source.name}, {count_of(instance.size, 'operation')}",
             risk="medium",
             reasons=words.list_reasons(
                 plan,

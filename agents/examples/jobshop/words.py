@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from approvals.cards.card import Question
 from approvals.cards.chart import Chart
 from approvals.cards.quote import Quote
-from approvals.english import counted
+from approvals.english import count_of
 
 from .feedback import VALIDATORS
 from .state import Downtime, Feedback, Repair, Schedule
@@ -25,7 +25,7 @@ def compare(plan: Schedule, local: Repair, whole: Repair) -> tuple[list[Chart], 
         "choices": [
             {
                 "id": id,
-                "label": f"{title}: ends at {repair.makespan:,}, {counted(repair.retimed, 'operation')} moved",
+                "label": f"{title}: ends at {repair.makespan:,}, {count_of(repair.retimed, 'operation')} moved",
                 "grants": True,
             }
             for id, title, _, repair in both
@@ -58,7 +58,7 @@ def list_reasons(
     plan: Schedule, local: Repair, whole: Repair, *, hit: int, broken: Sequence[int], unread: Sequence[str]
 ) -> list[str]:
     """Say why a choice is not to be made lightly. `broken`: jobs that could not be kept as asked."""
-    reasons = [f"{counted(hit, 'operation')} planned while the machine is down"]
+    reasons = [f"{count_of(hit, 'operation')} planned while the machine is down"]
     if min(local.makespan, whole.makespan) > plan.makespan:
         reasons.append(f"Neither schedule ends by {plan.makespan:,}, as planned")
     if local.makespan < whole.makespan:

@@ -33,7 +33,7 @@ from agents.examples.nouns import Noun, keep_state
 from agents.examples.orders import Order
 from agents.examples.sending import deliver
 from agents.examples.text import one_line
-from approvals.english import counted
+from approvals.english import count_of
 
 from . import cards, payments, risk, rules, twins, words
 from .mail import parse
@@ -289,5 +289,5 @@ def _address(facts: Facts, order: Order) -> str:
 def _seen(order: Order) -> str:
     back = sum(1 for item in order.items if item.returned_on)
     paid = shown(order.paid, order.currency)
-    items = counted(len(order.items), "item")
+    items = count_of(len(order.items), "item")
     return f"Order {order.number} of {order.customer}: {items}, {back} came back, {paid} paid."

@@ -8,7 +8,7 @@ from decimal import Decimal
 from agents.examples.money import amounts_in, exchanged, shown
 from agents.examples.orders import Order
 from agents.examples.text import blank_stretch, count_invisible, one_line
-from approvals.english import counted, listed
+from approvals.english import count_of, join_names
 
 from .rules import FAR_DOWN, Draft
 from .state import Feedback, Proposal, Reason, Ticket
@@ -77,9 +77,9 @@ def assess(
     if ticket.wants is not None and wants != (refund.amount, order.currency):
         found.append(("low", f"The customer asks for {shown(ticket.wants, wants[1])}"))
     if draft.unheeded:
-        found.append(("medium", f"The feedback from {listed(draft.unheeded)} could not be applied"))
+        found.append(("medium", f"The feedback from {join_names(draft.unheeded)} could not be applied"))
     if hidden := count_invisible(proposal.reply.text + proposal.reply.subject):
-        found.append(("high", f"{counted(hidden, 'character')} in the reply cannot be seen"))
+        found.append(("high", f"{count_of(hidden, 'character')} in the reply cannot be seen"))
     found += [("medium", f"The mail was hard to read: {problem}") for problem in ticket.problems[:3]]
     return max((level for level, _ in found), key=LEVELS.index), [reason for _, reason in found]
 
@@ -89,7 +89,7 @@ def _find_strange(ticket: Ticket, order: Order, reason: Reason) -> Iterator[str]
     if (lines := blank_stretch(ticket.text)[0]) > FAR_DOWN:
         yield f"The customer's mail hides text behind {lines:,} blank lines"
     if hidden := count_invisible(ticket.text):
-        yield f"{counted(hidden, 'character')} in the customer's mail cannot be seen"
+        yield f"{count_of(hidden, 'character')} in the customer's mail cannot be seen"
     if ticket.hidden:
         yield f"Words of the customer's mail may be out of sight: “{one_line(ticket.hidden, 60)}”"
     if ticket.from_address.lower() != order.email.lower():

@@ -17,7 +17,9 @@ def summary(order: Order, reason: Reason, draft: Draft, amount: Decimal) -> str:
     """Say what the agent found and does about it, in two or three sentences of its own words."""
     said = ["Nothing is to be paid, as was decided." if draft.refused else _found(order, reason, draft), *draft.heeded]
     if draft.unheeded:
-        said.append(f"I could not apply the feedback from {english.listed(draft.unheeded)}; the proposal is unchanged.")
+        said.append(
+            f"I could not apply the feedback from {english.join_names(draft.unheeded)}; the proposal is unchanged."
+        )
     mine, due, left = (shown(each, order.currency) for each in (draft.amount(order), draft.due(order), order.left))
     if draft.due(order) > order.left:
         said.append(f"That would be {due}, and only {left} is left of the payment.")
@@ -69,7 +71,7 @@ def explanation(ticket: Ticket, facts: Facts, order: Order, draft: Draft, amount
     )
     return "\n".join([
         summary(order, facts.reason, draft, amount),
-        f"Order {order.number}: {english.listed([_item(item, order) for item in order.items])}.",
+        f"Order {order.number}: {english.join_names([_item(item, order) for item in order.items])}.",
         f"{paid} was paid on {order.paid_on}. {back} was given back, {left} is left.",
         f"The money goes back to the card ending {order.card}.",
         f"I read the mail of {facts.name or ticket.from_address or 'a stranger'} as “{facts.reason}”.",

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from agents.definition import registry
-from agents.definition.upcast import natural
+from agents.definition.upcast import version_key
 
 
 class Command(BaseCommand):
@@ -22,7 +22,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the agents, then a sentence for each fault."""
-        known = sorted(registry.agents(), key=lambda key: (key[0], natural(key[1])))
+        known = sorted(registry.agents(), key=lambda key: (key[0], version_key(key[1])))
         for name, version in known:
             agent = registry.agents()[name, version].agent
             team = f", team {agent.team}" if agent.team else ""

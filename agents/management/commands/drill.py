@@ -18,12 +18,12 @@ from agents.drill.answers import Answers, read_signals
 from agents.drill.children import done_in_child
 from agents.drill.exercise import Exercise
 from agents.errors import AgentError, InputRefused
-from agents.runs.start import checked
+from agents.runs.start import validate_input
 from checkpoints.errors import ValueRefused
-from checkpoints.values.canonical_json import parse
+from checkpoints.values.canonical_json import parse_json
 
 from .run_agent import Command as RunAgent
-from .run_agent import refused, team_named
+from .run_agent import describe_refusal, team_named
 
 
 class Command(BaseCommand):
@@ -56,11 +56,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the warning, run the drill, and print the findings."""
         try:
-            known = registry.named(options["name"])
+            known = registry.agent_named(options["name"])
             self.consent(known, yes=options["yes"])
             self.drill(known, options)
         except InputRefused as error:
-            raise CommandError(refused("input", error)) from error
+            raise CommandError(describe_refusal("input", error)) from error
         except (AgentError, ValueRefused) as error:
             raise CommandError(str(error)) from error
 
@@ -76,10 +76,10 @@ class Command(BaseCommand):
         [input, *others] = RunAgent().inputs(known.agent, [options["input"]])
         if others:
             raise CommandError(f"A drill takes one input; there are {len(others) + 1} in {options['input']}.")
-        checked(known.agent.State, input)
-        config = parse(options["config"])
+        validate_input(known.agent.State, input)
+        config = parse_json(options["config"])
         environment.current(known.agent, config)
-        drilled = stand_in.of(known)
+        drilled = stand_in.drill_version_of(known)
         stand_in.warm(drilled)
         answers = replace(Answers.read(options["answer"]), signals=read_signals(options["signals"]))
         wanted = options["team"] or known.agent.team
@@ -94,7 +94,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{len(undisturbed.targets)} steps; killing {count} workers.\n")
         self.stdout.flush()
         kills = list(exercise.kills(undisturbed))
-        found = [*report.findings(kills, undisturbed), *report.aftermath(exercise.fates, exercise.left)]
+        found = [*report.findings(kills, undisturbed), *report.aftermath(exercise.fates, exercise.problems)]
         for line in [*report.table(kills), "", *found]:
             self.stdout.write(line)
         names = report.culprits(kills, undisturbed.unsteady)

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents.definition import environment, registry
 from agents.errors import AgentError, ConfigRefused, InputRefused
-from agents.runs.start import checked, start_run
+from agents.runs.start import start_run, validate_input
 from agents.serving import missing_workers
 from approvals.models import Gate
 from approvals.policy.rules import missing_policy
@@ -21,7 +21,7 @@ from checkpoints import actors
 from checkpoints.access.permissions import own_teams
 from checkpoints.errors import PlanChanged, ValueRefused
 from checkpoints.models import Checkpoint, Run
-from checkpoints.values.canonical_json import parse
+from checkpoints.values.canonical_json import parse_json
 
 POLL, LOOK = 0.1, 2.0  # seconds between two looks at the run, and at whether a worker serves it
 
@@ -51,21 +51,21 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Start the runs; check every input first, so that nothing is started where one of them is wrong."""
         try:
-            known = registry.named(options["name"])
+            known = registry.agent_named(options["name"])
             if word := known.agent.lacks():
                 self.stderr.write(self.style.WARNING(word))
             inputs = self.inputs(known.agent, options["input"])
             for item in inputs:
-                checked(known.agent.State, item)
-            options["config"] = parse(options["config"])
+                validate_input(known.agent.State, item)
+            options["config"] = parse_json(options["config"])
             environment.current(known.agent, options["config"])
             runs = [self.start(known, item, index, len(inputs), options) for index, item in enumerate(inputs)]
             for word in missing_policy.missing_for(known.spec, team_id=runs[0].team_id, team=runs[0].team.name):
                 self.stderr.write(self.style.WARNING(word))
         except ConfigRefused as error:
-            raise CommandError(refused("configuration", error)) from error
+            raise CommandError(describe_refusal("configuration", error)) from error
         except InputRefused as error:
-            raise CommandError(refused("input", error)) from error
+            raise CommandError(describe_refusal("input", error)) from error
         except (AgentError, PlanChanged, ValueRefused) as error:
             raise CommandError(str(error)) from error
         if options["wait"]:
@@ -80,11 +80,11 @@ class Command(BaseCommand):
         for word in given:
             path = Path(word)
             if word.lstrip().startswith(("{", "[")):
-                found += _several(parse(word))
+                found += _several(parse_json(word))
             elif not path.exists():
                 raise CommandError(f"{word} is neither JSON nor a file or folder that exists.")
             elif path.is_file() and path.suffix == ".json":
-                found += _several(parse(path.read_bytes()))
+                found += _several(parse_json(path.read_bytes()))
             else:
                 found += agent.inputs_from(path)
         if not found:
@@ -119,7 +119,7 @@ class Command(BaseCommand):
                 took = f"{place.took_us / 1000:.0f} ms"
                 self.stdout.write(f"{run}   {place.seq:>3}  {place.kind:<8} {place.step}  ({took})")
             if time.monotonic() >= look:
-                look, before, waits = time.monotonic() + LOOK, waits, missing_workers.told(run)
+                look, before, waits = time.monotonic() + LOOK, waits, missing_workers.describe_idle(run)
                 if waits and waits != before:
                     self.stdout.write(self.style.WARNING(f"{run} waits: {waits}"))
             self.stdout.flush()
@@ -136,7 +136,7 @@ def base_url() -> str:
     return str(settings.HOLDPOINT_ORIGINS[0]).rstrip("/")
 
 
-def refused(what: str, error: InputRefused) -> str:
+def describe_refusal(what: str, error: InputRefused) -> str:
     """Return the message of a refusal: one line for each fault, with its place."""
     return "\n".join([f"The {what} was refused:", *(f"  {e['pointer'] or '/'}: {e['message']}" for e in error.errors)])
 

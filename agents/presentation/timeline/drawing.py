@@ -19,7 +19,7 @@ GLYPH = '<path class="glyph" data-tone="{}" d="{}"/>'
 HELD_SIGN = '<path class="bars" d="M{} 5.5h14"/><path class="bars" data-dash d="M{} 11h14"/>'
 
 
-def whole(parts: Iterable[SafeString]) -> SafeString:
+def join_parts(parts: Iterable[SafeString]) -> SafeString:
     """Join the parts into one slice."""
     inside = format_html_join("", "{}", ((part,) for part in parts))
     return format_html('<svg class="lanes" aria-hidden="true">{}</svg>', inside)
@@ -32,7 +32,7 @@ def parts(row: TimelineRow) -> Iterator[SafeString]:
     for curve in row.piece.curves:
         yield format_html(CURVE, curve.kind, curve.d)
     x = row.piece.x
-    yield format_html(BARS, x - 11, x - 11) if row.held else _mark(row.mark.shape, x, MIDDLE)
+    yield format_html(BARS, x - 11, x - 11) if row.on_hold else _mark(row.mark.shape, x, MIDDLE)
 
 
 def sign(shape: str) -> SafeString:

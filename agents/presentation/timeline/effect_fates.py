@@ -89,7 +89,7 @@ class Fate:
                 yield Remark(unknown if undo.status == "unknown" else "its undo is running")
 
 
-def fates(effects: Sequence[TimelineEffect], reused: dict[str, list[int]] | None = None) -> list[Fate]:
+def fates_of(effects: Sequence[TimelineEffect], reused: dict[str, list[int]] | None = None) -> list[Fate]:
     """Return the effects in the order in which they were intended, each with its undos.
 
     `reused` maps an execution to the checkpoints that reused its result.

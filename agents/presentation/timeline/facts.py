@@ -75,7 +75,7 @@ class TimelineGate:
     answer: str = ""  # the choice at a recovery gate
     answer_label: str = ""  # that choice as the question put it (untrusted)
     actions: tuple[str, ...] = ()  # the outcome of each where not all of them run: "rejected 3 Write to them"
-    said: tuple[TimelineDecision, ...] = ()
+    decisions: tuple[TimelineDecision, ...] = ()
     visible: bool = True  # the reader may open the gate's own page
 
 
@@ -166,13 +166,13 @@ class Story:
     origin: str = ""  # where a fork began
     program: RemoteProgram | None = None  # of an external agent, while the run lives
     wait: Wait | None = None  # what its step waits for
-    kept: Sequence[StepCheckpoint] = ()  # what its step has kept so far, without the values; newest first
+    step_checkpoints: Sequence[StepCheckpoint] = ()  # what its step has kept so far, without the values; newest first
 
     @property
     def holding(self) -> tuple[TimelineGate, ...]:
         """Return the open gates that hold the run, oldest first."""
         head, waits = self.run.head.hex if self.run.head else "", bool(self.wait or self.run.awaited)
-        return tuple(gate for gate in self.gates if gate.status == "open" and holds(head, gate.base, waits=waits))
+        return tuple(gate for gate in self.gates if gate.status == "open" and holds_run(head, gate.base, waits=waits))
 
     @property
     def gone(self) -> bool:
@@ -183,7 +183,7 @@ class Story:
         """Return the title of a step."""
         return next((spec.title for spec in self.plan if spec.name == step and spec.title), in_words(step))
 
-    def ahead(self) -> tuple[StepSpec, ...]:
+    def remaining_steps(self) -> tuple[StepSpec, ...]:
         """Return the plan's steps from the next one on."""
         names = [step.name for step in self.plan]
         return self.plan[names.index(self.run.next_step) :] if self.run.next_step in names else ()
@@ -215,7 +215,7 @@ class Story:
         return found
 
 
-def holds(head: str, base: str, *, waits: bool) -> bool:
+def holds_run(head: str, base: str, *, waits: bool) -> bool:
     """Tell whether an open gate on the state `base` holds a run; one beside a run that `waits` itself does not.
 
     `waits`: for a time, a signal or its children.

@@ -24,16 +24,16 @@ Kind = Literal["main", "rejected", "fork", "ahead", "back"]
 class LaneNode:
     """One row, as the layout sees it.
 
-    `parent` is the key of the row it follows; one that is not among the rows lies above them. `left` is the key of the
-    row that was the head before this one was rewound to. At a `held` row the hold line replaces the node, and the lines
-    stop on both sides of it.
+    `parent` is the key of the row it follows; one that is not among the rows lies above them. `abandoned_tip` is
+    the key of the row that was the head before this one was rewound to. At a row `on_hold` the hold line replaces the
+    node, and the lines stop on both sides of it.
     """
 
     key: str
     parent: str = ""
     kind: Kind = "main"
-    left: str = ""
-    held: bool = False
+    abandoned_tip: str = ""
+    on_hold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class LaneSlice:
 
     lane: int
     x: int
-    held: bool = False
+    on_hold: bool = False
     lines: list[LaneLine] = field(default_factory=list)
     curves: list[LaneCurve] = field(default_factory=list)
 
@@ -69,23 +69,23 @@ def lay_out(nodes: Sequence[LaneNode]) -> list[LaneSlice]:
     """Return a slice for each of `nodes`, in their order. Keys are unique; a parent comes before its children."""
     at = {node.key: row for row, node in enumerate(nodes)}
     lanes = _lanes(nodes, at)
-    slices = [LaneSlice(lane, FIRST + STRIDE * lane, node.held) for lane, node in zip(lanes, nodes, strict=True)]
+    slices = [LaneSlice(lane, FIRST + STRIDE * lane, node.on_hold) for lane, node in zip(lanes, nodes, strict=True)]
     for row, node in enumerate(nodes):
         if node.parent:
             _draw_edge(slices, at.get(node.parent, -1), row, node.kind)
-        if node.left in at:
-            _draw_return(slices, at[node.left], row)
+        if node.abandoned_tip in at:
+            _draw_return(slices, at[node.abandoned_tip], row)
     return slices
 
 
-def width(slices: Sequence[LaneSlice]) -> int:
+def count_lanes(slices: Sequence[LaneSlice]) -> int:
     """Return the number of lanes, at least one."""
     return max((piece.lane for piece in slices), default=0) + 1
 
 
 def _lanes(nodes: Sequence[LaneNode], at: dict[str, int]) -> list[int]:
     """Return a lane for each row: 0 for the main path and the steps ahead, the first free one for every other chain."""
-    ends = {node.left: row for row, node in enumerate(nodes) if node.left}
+    ends = {node.abandoned_tip: row for row, node in enumerate(nodes) if node.abandoned_tip}
     lanes: list[int] = []
     chain_of: dict[str, int] = {}  # row key -> index of its chain
     spans: list[list[int]] = []  # chain -> [lane, row it leaves, row it ends in]
@@ -119,7 +119,7 @@ def _draw_edge(slices: list[LaneSlice], start: int, end: int, kind: Kind) -> Non
     if start >= 0:
         origin = slices[start]
         if origin.lane == target.lane:
-            origin.lines.append(LaneLine(kind, target.x, str(MIDDLE + 4 if origin.held else MIDDLE), "100%"))
+            origin.lines.append(LaneLine(kind, target.x, str(MIDDLE + 4 if origin.on_hold else MIDDLE), "100%"))
         else:
             middle = (MIDDLE + BEND) // 2
             bend = f"M{origin.x} {MIDDLE}C{origin.x} {middle + 6} {target.x} {middle - 6} {target.x} {BEND}"
@@ -127,7 +127,7 @@ def _draw_edge(slices: list[LaneSlice], start: int, end: int, kind: Kind) -> Non
             origin.lines.append(LaneLine(kind, target.x, str(BEND), "100%"))
     for passed in slices[start + 1 : end]:
         passed.lines.append(LaneLine(kind, target.x, "0", "100%"))
-    target.lines.append(LaneLine(kind, target.x, "0", str(MIDDLE - 3 if target.held else MIDDLE)))
+    target.lines.append(LaneLine(kind, target.x, "0", str(MIDDLE - 3 if target.on_hold else MIDDLE)))
 
 
 def _draw_return(slices: list[LaneSlice], tip: int, end: int) -> None:

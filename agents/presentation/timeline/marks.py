@@ -99,7 +99,7 @@ LEGEND = {
 }
 
 
-def beside(mark: TimelineMark) -> TimelineMark:
+def abandoned_mark(mark: TimelineMark) -> TimelineMark:
     """Return the mark for an abandoned branch, where a step that ran is drawn fainter."""
     return replace(mark, shape="rejected-ran") if mark.shape == "ran" else mark
 

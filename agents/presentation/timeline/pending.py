@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agents.models import StepCheckpoint, Wait
-from approvals.english import quoted
+from approvals.english import quote_titles
 from checkpoints.runs.plans import StepSpec
 
 from . import marks
@@ -13,7 +13,7 @@ from .facts import Story, TimelineGate
 from .gate_words import Called, ending_of, gate_remarks, how_long, open_remark
 from .remarks import Remark
 from .rows import TimelineRow
-from .words import duration
+from .words import format_duration
 
 
 def of_gate(gate: TimelineGate, called: Called) -> TimelineRow:
@@ -25,7 +25,7 @@ def of_gate(gate: TimelineGate, called: Called) -> TimelineRow:
     if gate.status != "open":
         row.mark, row.took, row.remarks = ending_of(gate), how_long(gate), gate_remarks(gate, called)
         return row
-    row.held = True
+    row.on_hold = True
     row.since = gate.opened_at
     row.remarks.append(open_remark(gate))
     return row
@@ -44,7 +44,7 @@ def of_next(story: Story) -> TimelineRow | None:
         row.remarks = [Remark(f"attempt {run.attempts}")] if run.attempts > 1 else []
     elif run.status == "queued":
         if run.wake_at and run.wake_at > story.now:
-            row.remarks = [Remark(f"tries again in {duration(run.wake_at - story.now)}")]
+            row.remarks = [Remark(f"tries again in {format_duration(run.wake_at - story.now)}")]
     elif run.status == "waiting" and not any(gate.status == "open" and gate.base == story.head for gate in story.gates):
         row.mark = marks.TIMER
         beside = any(gate.status == "open" for gate in story.gates)
@@ -58,29 +58,29 @@ def of_next(story: Story) -> TimelineRow | None:
         row.remarks = [Remark(f"{who}:" if who and run.reason else who, run.reason)] if who or run.reason else []
     else:
         return None
-    if story.kept and run.status in run.LIVE:
-        row.remarks += _of_kept(story.kept)
+    if story.step_checkpoints and run.status in run.LIVE:
+        row.remarks += _of_kept(story.step_checkpoints)
     return row if row.name else None
 
 
-def _of_kept(kept: Sequence[StepCheckpoint]) -> list[Remark]:
+def _of_kept(step_checkpoints: Sequence[StepCheckpoint]) -> list[Remark]:
     """Say when the step last kept a value to go on from, and the names of those that it named (untrusted)."""
-    names = ", ".join(checkpoint.name for checkpoint in reversed(kept) if checkpoint.name)
-    newest = Remark("goes on after a crash from a value kept", at=kept[0].at)
+    names = ", ".join(checkpoint.name for checkpoint in reversed(step_checkpoints) if checkpoint.name)
+    newest = Remark("goes on after a crash from a value kept", at=step_checkpoints[0].at)
     return [newest, *([Remark("kept:", names)] if names else [])]
 
 
 def _of_wait(wait: Wait) -> Remark:
     if wait.kind == Wait.Kind.TIMER:
         return Remark("until", at=wait.due)
-    signal = f"for the signal {quoted([wait.name])}"
+    signal = f"for the signal {quote_titles([wait.name])}"
     return Remark(f"{signal}, at the latest until" if wait.due else signal, at=wait.due)
 
 
 def after_settling(ending: str, next_step: str, called: Called) -> str:
     """Return what a run does once its effects are settled: end in the status `ending`, or go on."""
     if not ending:
-        there = f"then the run goes on with {quoted([called(next_step)])}"
+        there = f"then the run goes on with {quote_titles([called(next_step)])}"
         return there if next_step else "then the run goes on"
     return {
         "completed": "then the run completes",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from agents.models import Failure
-from approvals.english import counted, listed, plural, quoted
+from approvals.english import count_of, join_names, noun_for, quote_titles
 
 from . import marks
 from .effect_fates import Fate
@@ -20,7 +20,7 @@ from .gate_words import ending_of, gate_remarks, how_long, open_remark
 from .lanes import LaneSlice
 from .marks import TimelineMark
 from .remarks import Remark
-from .words import duration
+from .words import format_duration
 
 
 @dataclass(slots=True)
@@ -36,15 +36,15 @@ class TimelineRow:
     took: str = ""
     at: datetime | None = None
     since: datetime | None = None  # the start of the duration in the word: "held for 25 min"
-    left: bool = False
-    held: bool = False
+    abandoned: bool = False
+    on_hold: bool = False
     head: bool = False
     named: str = ""  # by a person (untrusted)
     noted: int = 0  # notes of people
     remarks: list[Remark] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     piece: LaneSlice = field(default_factory=lambda: LaneSlice(0, 0))
-    drawn: str = ""  # that piece, as SVG
+    svg: str = ""  # that piece, as SVG
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def of_checkpoint(saved: TimelineCheckpoint, around: RowContext) -> TimelineRow:
         link="checkpoint",
         target=saved.seq,
     )
-    row.at, row.took = saved.at, duration(saved.took) if saved.took else ""
+    row.at, row.took = saved.at, format_duration(saved.took) if saved.took else ""
     row.named, row.noted = saved.name, saved.noted
     tell = TOLD.get(saved.kind)
     if tell:
@@ -85,13 +85,13 @@ def of_checkpoint(saved: TimelineCheckpoint, around: RowContext) -> TimelineRow:
 def of_gap(gap: TimelineGap) -> TimelineRow:
     """Return the row of removed checkpoints: how many, between which days, and under which policy."""
     count = gap.last - gap.first + 1
-    name = counted(count, "checkpoint")
+    name = count_of(count, "checkpoint")
     row = TimelineRow(f"gap-{gap.first}", name, marks.GONE, at=gap.upto)
     numbers = f"{gap.first} to {gap.last}" if count > 1 else str(gap.first)
     day = f"{gap.upto:%-d %B %Y}"
     when = f"on {day}" if gap.since.date() == gap.upto.date() else f"between {gap.since:%-d %B %Y} and {day}"
-    names = listed([*gap.policies[:3], *(["others"] if len(gap.policies) > 3 else [])])
-    policies = plural(len(gap.policies), "policy", "policies")
+    names = join_names([*gap.policies[:3], *(["others"] if len(gap.policies) > 3 else [])])
+    policies = noun_for(len(gap.policies), "policy", "policies")
     row.remarks.append(Remark(f"{numbers}, removed {when} under the retention {policies} {names}"))
     return row
 
@@ -142,7 +142,7 @@ def _tell_asked(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext)
     if gate is None:
         return
     if gate.status == "open":
-        row.mark, row.held, row.since = marks.HELD, True, gate.opened_at
+        row.mark, row.on_hold, row.since = marks.HELD, True, gate.opened_at
         row.link, row.target = ("gate", gate.id) if gate.visible else ("", 0)
         row.remarks += [Remark(f"{open_remark(gate).text}, and the run goes on")]
     else:
@@ -185,7 +185,7 @@ def _tell_rewind(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext
     place = saved.origin or (str(target.seq) if target else "an earlier checkpoint")
     row.mark = replace(marks.REWIND, word=f"to {place}")
     if target:
-        after = f"to the state after {quoted([around.story.called(target.step)])}, as a new checkpoint"
+        after = f"to the state after {quote_titles([around.story.called(target.step)])}, as a new checkpoint"
         row.remarks.append(Remark("to the input, as a new checkpoint" if target.kind == "input" else after))
     _order(row, saved)
 
@@ -221,7 +221,7 @@ def _tell_fork(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) 
 
 def _next(saved: TimelineCheckpoint, around: RowContext) -> str:
     """Return the title of the next step."""
-    return quoted([around.story.called(saved.next_step)])
+    return quote_titles([around.story.called(saved.next_step)])
 
 
 def _order(row: TimelineRow, saved: TimelineCheckpoint) -> None:
@@ -248,11 +248,11 @@ TOLD: dict[str, Callable[[TimelineRow, TimelineCheckpoint, RowContext], None]] =
 }
 
 
-def of_refusal(said: Sequence[Failure], story: Story) -> TimelineRow:
+def of_refusal(refusals: Sequence[Failure], story: Story) -> TimelineRow:
     """Return the row of an output that validators refused, with each one's words: none of it was saved."""
-    first = said[0]
+    first = refusals[0]
     row = TimelineRow(f"refused-{first.pk}", story.called(first.step), marks.REFUSED, at=first.at)
-    row.remarks = [Remark(f"by {failure.validator}:", failure.told or failure.error) for failure in said]
+    row.remarks = [Remark(f"by {failure.validator}:", failure.told or failure.error) for failure in refusals]
     if first.ring:
         back = (
             f"sent back {first.ring} level, to the step that produced its input"

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agents.models import Failure
-from approvals.english import counted
+from approvals.english import count_of
 from checkpoints.values.checkpoint_kinds import OUTCOMES, Kind
 
 from . import drawing, marks, pending, rows
-from .effect_fates import Fate, fates
+from .effect_fates import Fate, fates_of
 from .facts import Story, TimelineCheckpoint, TimelineFork, TimelineGate
-from .lanes import LaneNode, lay_out, width
+from .lanes import LaneNode, count_lanes, lay_out
 from .rows import RowContext, TimelineRow
 
 OVER = ("completed", "failed", "cancelled")
@@ -31,7 +31,7 @@ FEW = 6  # rows of abandoned branches that are not worth folding
 class LegendSign(NamedTuple):
     """One mark of the legend, with its meaning."""
 
-    drawn: str
+    svg: str
     word: str
 
 
@@ -51,14 +51,14 @@ class Timeline:
         """Return the row where the run is, if it may be out of sight: an open gate, the step under way, or the head."""
         if len(self.rows) <= SHORT:
             return None
-        there = [row for row in self.rows if row.held] or [row for row in self.rows if row.key == "next"]
+        there = [row for row in self.rows if row.on_hold] or [row for row in self.rows if row.key == "next"]
         return next(iter(there or [row for row in self.rows if row.head]), None)
 
     @property
     def abandoned(self) -> int:
         """Count the rows of abandoned branches that are folded away; 0 where there are few."""
-        left = sum(row.left for row in self.rows)
-        return left if left > FEW and not any(row.left and row.held for row in self.rows) else 0
+        left = sum(row.abandoned for row in self.rows)
+        return left if left > FEW and not any(row.abandoned and row.on_hold for row in self.rows) else 0
 
     @property
     def summary(self) -> str:
@@ -68,7 +68,7 @@ class Timeline:
             branches = f"{self.branches:,} branch" if self.branches == 1 else f"{self.branches:,} branches"
             parts.append(branches)
         if self.forks:
-            parts.append(counted(self.forks, "fork"))
+            parts.append(count_of(self.forks, "fork"))
         if self.removed:
             parts.append(f"{self.removed:,} removed")
         return ", ".join(parts)
@@ -82,17 +82,17 @@ def build(story: Story) -> Timeline:
     refused = {row.key for row in lines if row.mark is marks.REFUSED}
     for row, piece in zip(lines, lay_out([node for _, node in pairs]), strict=True):
         row.piece = piece
-        row.drawn = drawing.whole(drawing.parts(row))
+        row.svg = drawing.join_parts(drawing.parts(row))
     shapes = {row.mark.shape for row in lines}
     return Timeline(
         rows=lines,
-        lanes=width([row.piece for row in lines]),
+        lanes=count_lanes([row.piece for row in lines]),
         legend=[
             LegendSign(drawing.sign(shape), "did not run" if shape == "ahead" and story.run.status in OVER else word)
             for shape, word in marks.LEGEND.items()
             if shape in shapes
         ],
-        branches=sum(bool(node.left) and node.left not in refused for _, node in pairs),
+        branches=sum(bool(node.abandoned_tip) and node.abandoned_tip not in refused for _, node in pairs),
         forks=sum(node.kind == "fork" for _, node in pairs),
         removed=sum(gap.last - gap.first + 1 for gap in story.pruned),
     )
@@ -160,21 +160,21 @@ class _Teller:
                 yield row, node
                 tip, refused = row.key, row.mark is marks.REFUSED
         if self.story.newest:
-            yield from self._ahead()
+            yield from self._remaining_rows()
 
-    def _checkpoint(self, saved: TimelineCheckpoint, left: str) -> tuple[TimelineRow, LaneNode]:
-        gate = next((gate for gate in self.story.gates if self._of(gate) == saved.id), None)
+    def _checkpoint(self, saved: TimelineCheckpoint, abandoned_tip: str) -> tuple[TimelineRow, LaneNode]:
+        gate = next((gate for gate in self.story.gates if self._shown_at(gate) == saved.id), None)
         around = RowContext(self.story, gate, self.fates.get(saved.id), self.by_id.get(saved.parent))
         row = rows.of_checkpoint(saved, around)
         row.failures = self.failures.pop((saved.parent, saved.step), [])
         row.head = saved.id == self.story.head
         on_path = saved.id in self.story.path
         if not on_path:
-            row.left, row.mark = True, marks.beside(row.mark)
+            row.abandoned, row.mark = True, marks.abandoned_mark(row.mark)
         parent = saved.parent if saved.parent in self.by_id or self.gap is None else self.gap.key
-        return row, LaneNode(saved.id, parent, "main" if on_path else "rejected", left)
+        return row, LaneNode(saved.id, parent, "main" if on_path else "rejected", abandoned_tip)
 
-    def _of(self, gate: TimelineGate) -> str:
+    def _shown_at(self, gate: TimelineGate) -> str:
         """Return the checkpoint whose row shows a gate: with its outcome, or where the run went on from it."""
         return self.closed.get(gate.id) or self.went_on.get(gate.id, "")
 
@@ -185,7 +185,7 @@ class _Teller:
             outputs[failure.base.hex, failure.attempt].append(failure)
         for (base, _), item in outputs.items():
             row = rows.of_refusal(item, self.story)
-            row.left = True
+            row.abandoned = True
             yield row, LaneNode(row.key, base if base in self.by_id else saved.id, "rejected")
 
     def _loose_gates(self, saved: TimelineCheckpoint) -> Iterator[tuple[TimelineRow, LaneNode]]:
@@ -193,21 +193,21 @@ class _Teller:
         parent = saved.id
         main = saved.id in self.story.path
         for gate in self.gates[saved.id]:
-            if self._of(gate):
+            if self._shown_at(gate):
                 continue
             row = pending.of_gate(gate, self.story.called)
-            row.left = not main
+            row.abandoned = not main
             if gate.status == "open":
                 row.failures = self.failures.pop((saved.id, gate.step), [])
-            yield row, LaneNode(row.key, parent, "main" if main else "rejected", held=row.held)
+            yield row, LaneNode(row.key, parent, "main" if main else "rejected", on_hold=row.on_hold)
             parent = row.key
 
-    def _ahead(self) -> Iterator[tuple[TimelineRow, LaneNode]]:
+    def _remaining_rows(self) -> Iterator[tuple[TimelineRow, LaneNode]]:
         """Yield the step under way, or at which the run ended, then the plan's later steps."""
         run = self.story.run
         parent, asked = self.story.head, False
         for gate in self.gates[self.story.head]:
-            if not self._of(gate):
+            if not self._shown_at(gate):
                 parent, asked = f"gate-{gate.id}", True
         head = self.by_id.get(self.story.head)
         ended_there = head is not None and head.step == run.next_step and run.status in OVER
@@ -220,7 +220,7 @@ class _Teller:
             return
         cancelled = run.status == "cancelled" and not asked and not ended_there
         whole = cancelled or run.settling  # otherwise the next step has a row already
-        for step in self.story.ahead()[not whole :]:
+        for step in self.story.remaining_steps()[not whole :]:
             row = pending.of_planned(step, over=run.status in OVER or run.ending in OVER)
             yield row, LaneNode(row.key, parent, "ahead")
             parent = row.key
@@ -229,5 +229,5 @@ class _Teller:
 def _landed(story: Story) -> dict[str, Fate]:
     """Map each checkpoint to the fate of the effect that it records."""
     landed = story.landed()
-    of = {(fate.effect.base, fate.effect.step): fate for fate in fates(story.effects, story.reused())}
+    of = {(fate.effect.base, fate.effect.step): fate for fate in fates_of(story.effects, story.reused())}
     return {landed[place].id: fate for place, fate in of.items() if place in landed}

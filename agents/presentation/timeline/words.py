@@ -7,7 +7,7 @@ from datetime import timedelta
 _KILO = 1000
 
 
-def duration(span: timedelta) -> str:
+def format_duration(span: timedelta) -> str:
     """Return `span` in at most two units: "< 1 ms", "7 ms", "0.4 s", "21 min 38 s", "3 h 5 min"."""
     seconds = max(span.total_seconds(), 0.0)
     if seconds < 0.001:
@@ -24,7 +24,7 @@ def duration(span: timedelta) -> str:
     return f"{whole} s"
 
 
-def size(count: int) -> str:
+def format_size(count: int) -> str:
     """Return `count` bytes in decimal units: "512 B", "16.9 kB", "3.2 MB"."""
     if count < _KILO:
         return f"{count} B"

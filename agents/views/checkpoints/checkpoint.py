@@ -15,7 +15,7 @@ from agents.queries.checkpoint import checkpoint_or_404
 from agents.views.run_page import offered_moves
 from agents.views.run_page.inspector import inspector_context
 from agents.views.run_page.run import picked_of
-from agents.views.run_page.typed_order import number
+from agents.views.run_page.typed_order import parse_number
 from approvals.gates.state_secrets import veil_of
 from approvals.presentation.text import state_tree
 from checkpoints import store
@@ -50,11 +50,11 @@ def value(request: HttpRequest, run_id: int, seq: int, pointer: str) -> HttpResp
     run = run_or_404(request, run_id)
     checkpoint = checkpoint_or_404(run, seq)
     pointer += request.GET.get("at", "")
-    first = number(request.GET.get("from", ""))
+    first = parse_number(request.GET.get("from", ""))
     context: dict[str, Any] = {"run": run, "checkpoint": checkpoint, "pointer": pointer, "first": first}
     part = bool(request.GET.get("tree"))
     try:
-        found = json_pointer.find(veil_of(checkpoint).masked(store.load_checkpoint(checkpoint.id).state), pointer)
+        found = json_pointer.find_value(veil_of(checkpoint).masked(store.load_checkpoint(checkpoint.id).state), pointer)
     except NotVerified as refused:
         if part:
             return render(request, "partials/branch.html", {"refused": refused})

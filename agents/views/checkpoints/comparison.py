@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from agents.queries.access import private, run_or_404
-from agents.queries.comparison import compared, named
+from agents.queries.comparison import checkpoint_named, comparison_context
 
 
 @require_safe
@@ -22,7 +22,7 @@ def page(request: HttpRequest, run_id: int) -> HttpResponse:
     if not all(asked.values()):
         return render(request, "runs/comparison/page.html", context)
     try:
-        context |= compared(*(named(request, run, text) for text in asked.values()))
+        context |= comparison_context(*(checkpoint_named(request, run, text) for text in asked.values()))
     except Http404:
         return render(request, "runs/comparison/page.html", context | {"missing": True}, status=404)
     return render(request, "runs/comparison/page.html", context)

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 from agents.queries.access import Gone, private, reader_of
 from agents.queries.checkpoint import checkpoint_or_404
 from agents.views.run_page import offered_moves
-from agents.views.run_page.run import again
+from agents.views.run_page.run import show_run_again
 from checkpoints import actors
 from checkpoints.errors import CheckpointRemoved, ValueRefused
 from checkpoints.models import Run
@@ -31,7 +31,7 @@ def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
             "name_typed": request.POST.get("name", ""),
             "name_refused": f"The name {refused.reason}.",
         }
-        return again(request, run, reader_of(request), values, status=422, at=seq)
+        return show_run_again(request, run, reader_of(request), values, status=422, at=seq)
     return _back(run, seq)
 
 

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 from agents.queries.access import Gone, is_fragment, private, reader_of, run_or_404
 from agents.queries.checkpoint import checkpoint_or_404
 from agents.views.run_page.inspector import notes_context
-from agents.views.run_page.run import again
+from agents.views.run_page.run import show_run_again
 from checkpoints import actors
 from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, ValueRefused
 from checkpoints.models import Run
@@ -54,14 +54,14 @@ def remove(request: HttpRequest, run_id: int, seq: int, note: int) -> HttpRespon
 
 
 def _answer(
-    request: HttpRequest, run: Run, seq: int, said: dict[str, Any] | None = None, status: int = 200
+    request: HttpRequest, run: Run, seq: int, notice: dict[str, Any] | None = None, status: int = 200
 ) -> HttpResponse:
     """Return the list alone if the page asks for a part of itself; else the page, at the checkpoint."""
     reader = reader_of(request)
     if is_fragment(request):
         checkpoint = checkpoint_or_404(run, seq)
         context = {"run": run, "checkpoint": checkpoint} | notes_context(checkpoint, reader)
-        return render(request, "runs/checkpoint/notes_list.html", context | (said or {}), status=status)
-    if said:
-        return again(request, run, reader, said, status=status, at=seq)
+        return render(request, "runs/checkpoint/notes_list.html", context | (notice or {}), status=status)
+    if notice:
+        return show_run_again(request, run, reader, notice, status=status, at=seq)
     return HttpResponseRedirect(f"{reverse('run', args=[run.pk])}?at={seq}#notes", status=303)

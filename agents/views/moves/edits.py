@@ -16,7 +16,7 @@ from agents.errors import FieldError, RewindRefused
 from agents.moves import impact, rewind
 from agents.presentation import editors
 from agents.queries.access import private
-from agents.queries.checkpoint import checkpoint_or_404, difference
+from agents.queries.checkpoint import checkpoint_or_404, difference_context
 from agents.views.run_page import offered_moves
 from agents.views.run_page.typed_order import TypedOrder, order_of
 from approvals.gates.state_secrets import veil_of
@@ -48,7 +48,7 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     order = order_of(request, "edit")
     typed = typed_of(run, order)
     if typed.faults:
-        return refused(request, edit_context(run, order))
+        return show_refusal(request, edit_context(run, order))
     try:
         rewind.edit(
             run, at=order.at, patch=typed.patch, by=reader, feedback=order.why, seen=order.seen, key=order.once,
@@ -56,11 +56,11 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
         )  # fmt: skip
     except RewindRefused as refusal:
         run.refresh_from_db()
-        return refused(request, edit_context(run, order), refusal)
+        return show_refusal(request, edit_context(run, order), refusal)
     return redirect("run", run.pk)
 
 
-def refused(request: HttpRequest, context: dict[str, Any], refusal: RewindRefused | None = None) -> HttpResponse:
+def show_refusal(request: HttpRequest, context: dict[str, Any], refusal: RewindRefused | None = None) -> HttpResponse:
     """Show the page of an edit or a fork again with the input, and why nothing was done."""
     refusal = refusal or RewindRefused("", [{"pointer": "", "message": ""}])
     notice = context | offered_moves.notice(refusal)
@@ -110,8 +110,8 @@ def order_context(
     typed = editors.read(plan, state, order.texts, veil)
     result, culprits = offer(checkpoint, typed)
     faults = [*typed.faults, *culprits]
-    form = editors.drawn(plan, state, order.texts, veil, faults)
-    context |= result | difference(state, typed.state, typed.changed, veil)
+    form = editors.draw_form(plan, state, order.texts, veil, faults)
+    context |= result | difference_context(state, typed.state, typed.changed, veil)
     return context | {
         "form": form,
         "editors": editors.editors(plan, form, state, checkpoint.next_step, veil),

@@ -20,9 +20,9 @@ from approvals.forms.texts import as_json
 from approvals.policy import step_up
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Checkpoint, Plan, Run
-from checkpoints.values.canonical_json import parse
+from checkpoints.values.canonical_json import parse_json
 
-from .edits import Offer, order_context, refused, typed_of
+from .edits import Offer, order_context, show_refusal, typed_of
 
 
 @require_safe
@@ -43,14 +43,14 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     order = order_of(request, "fork")
     typed, (config, wrong) = typed_of(run, order), config_of(run, order)
     if typed.faults or wrong:
-        return refused(request, fork_context(run, order))
+        return show_refusal(request, fork_context(run, order))
     try:
         made = fork.fork(
             run, at=order.at, by=reader, patch=typed.patch, config=config, version=order.version, title=order.title,
             seen=order.seen, key=order.once, confirmed=step_up.of_session(request),
         )  # fmt: skip
     except RewindRefused as refusal:
-        return refused(request, fork_context(run, order), refusal)
+        return show_refusal(request, fork_context(run, order), refusal)
     return redirect("run", made.pk)
 
 
@@ -96,7 +96,7 @@ def config_of(run: Run, order: TypedOrder) -> tuple[dict[str, Any] | None, list[
     if order.config is None or not order.config.strip():
         return None, []
     try:
-        found = parse(order.config)
+        found = parse_json(order.config)
     except ValueRefused as error:
         return None, [error.reason]
     if not isinstance(found, dict):

@@ -13,7 +13,7 @@ from agents.moves.cancel import cancel as cancel_run
 from agents.queries.access import private
 from agents.queries.checkpoint import checkpoint_or_404
 from agents.views.run_page import offered_moves
-from agents.views.run_page.run import again
+from agents.views.run_page.run import show_run_again
 from agents.views.run_page.typed_order import TypedOrder, order_of
 from agents.waits import suspend
 from approvals.policy import step_up
@@ -69,7 +69,7 @@ def cancel(request: HttpRequest, run_id: int) -> HttpResponse:
     run, reader = offered_moves.run_to_order(request, run_id)
     if cancel_run(run, by=reader, reason=request.POST.get("reason", "").strip()):
         return redirect("run", run.pk)
-    return again(request, run, reader, {"too_late": True}, status=409)
+    return show_run_again(request, run, reader, {"too_late": True}, status=409)
 
 
 def refused(
@@ -77,4 +77,4 @@ def refused(
 ) -> HttpResponse:
     """Show the run's page with the input, and why nothing was done."""
     at, notice = order.at if order else 0, offered_moves.notice(refusal)
-    return again(request, run, reader, notice, status=refusal.status, at=at, order=order)
+    return show_run_again(request, run, reader, notice, status=refusal.status, at=at, order=order)

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 from agents.queries.access import is_fragment, private
 from agents.queries.checkpoint import checkpoint_or_404
 from agents.views.run_page import offered_moves
-from agents.views.run_page.run import again
+from agents.views.run_page.run import show_run_again
 from agents.views.run_page.typed_order import order_of
 from approvals import forms
 
@@ -35,7 +35,7 @@ def impact(request: HttpRequest, run_id: int) -> HttpResponse:
         return render(request, template, CONTEXTS[kind](run, order))
     checkpoint = checkpoint_or_404(run, order.at)
     if not is_fragment(request):
-        return again(request, run, reader, {}, status=200, at=order.at, order=order)
+        return show_run_again(request, run, reader, {}, status=200, at=order.at, order=order)
     context = {"run": run, "checkpoint": checkpoint} | offered_moves.panel(run, checkpoint, order)
     part = "runs/rewind/panel.html" if "panel" in request.POST else "runs/rewind/preview_update.html"
     return render(request, part, context)

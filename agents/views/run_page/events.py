@@ -34,16 +34,16 @@ def asked_of(request: HttpRequest) -> ActivityFilters:
     return ActivityFilters(family if family in dict(FAMILIES) else "", words, place)
 
 
-def context_of(run: Run, asked: ActivityFilters, found: ActivityPage) -> dict[str, Any]:
+def context_of(run: Run, asked: ActivityFilters, activity_page: ActivityPage) -> dict[str, Any]:
     """Return the context of runs/events/section.html and runs/events/list.html."""
     return {
         "run": run,
-        "events": found.told,
+        "events": activity_page.happenings,
         "events_families": FAMILIES,
         "events_asked": asked,
         "events_here": asked.query(),
         "events_newest": asked.query(before=0),
-        "events_earlier": asked.query(before=found.next) if found.next else "",
+        "events_earlier": asked.query(before=activity_page.next) if activity_page.next else "",
     }
 
 

@@ -12,10 +12,10 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from agents.presentation.timeline.words import size
+from agents.presentation.timeline.words import format_size
 from agents.queries.checkpoint import (
     checkpoint_or_404,
-    difference,
+    difference_context,
     held_open,
     inner_of,
     with_parent_or_404,
@@ -26,8 +26,8 @@ from checkpoints import actors, store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.runs import notes
-from checkpoints.values.canonical_json import canonical
-from checkpoints.values.digests import brief
+from checkpoints.values.canonical_json import encode_canonical
+from checkpoints.values.digests import shorten_digest
 
 from . import offered_moves
 from .sheets import PickedCheckpoint
@@ -46,7 +46,7 @@ class InspectorChoice:
     current: bool
 
 
-def among(known: Sequence[Checkpoint], run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | None] | None:
+def checkpoint_among(known: Sequence[Checkpoint], run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | None] | None:
     """Return the checkpoint of that number and its parent, if both are in `known`."""
     checkpoint = next(
         (checkpoint for checkpoint in known if (checkpoint.run_id, checkpoint.seq) == (run.pk, seq)), None
@@ -75,7 +75,7 @@ def inspector_context(
     if not picked.at and not run.seq:
         return {"run": run, "checkpoint": None}
     wanted = picked.at or run.seq
-    checkpoint, parent = among(known, run, wanted) or with_parent_or_404(run, wanted)
+    checkpoint, parent = checkpoint_among(known, run, wanted) or with_parent_or_404(run, wanted)
     follows = not picked.at and run.status in MOVING
     picked = replace(picked, at=checkpoint.seq)
     other = next(
@@ -87,7 +87,7 @@ def inspector_context(
     context: dict[str, Any] = {
         "run": run,
         "checkpoint": checkpoint,
-        "digest": brief(bytes(checkpoint.digest)),
+        "digest": shorten_digest(bytes(checkpoint.digest)),
         "choices": list(_choices(run, checkpoint, parent, picked)),
         "picked": picked,
         "view": picked.view,  # the first checkpoint has no parent to compare with, whatever was picked
@@ -102,7 +102,7 @@ def inspector_context(
     store.expect(id for id in (run.head, checkpoint.id, against.id if against else None) if id)
     try:
         context |= _contents(checkpoint, against if picked.view == "changes" else None)
-        context["held"] = [(row.name, canonical(row.content).decode()) for row in held_open(checkpoint)]
+        context["held"] = [(row.name, encode_canonical(row.content).decode()) for row in held_open(checkpoint)]
     except NotVerified as refused:
         return context | {"refused": refused}
     if context["places"]:
@@ -125,7 +125,10 @@ def _contents(checkpoint: Checkpoint, against: Checkpoint | None) -> dict[str, A
     """Return the state, or its difference to another: of fields whose digests differ. Raises NotVerified."""
     shown = store.load_checkpoint(checkpoint.id)
     veil = veil_of(checkpoint)
-    values: dict[str, Any] = {"size": size(shown.size), "places": list(islice(veil.places(shown.state), SECRETS))}
+    values: dict[str, Any] = {
+        "size": format_size(shown.size),
+        "places": list(islice(veil.places(shown.state), SECRETS)),
+    }
     if against is None:
         written, marked = set(shown.state), dict[str, str]()
         with suppress(NoSuchCheckpoint):  # its parent was removed, so its own writes are unknown
@@ -137,7 +140,7 @@ def _contents(checkpoint: Checkpoint, against: Checkpoint | None) -> dict[str, A
         return values | {"open": written if len(written) <= 3 else set()}
     before = store.load_checkpoint(against.id)
     names = shown.differing(before)
-    values |= difference(before.state, shown.state, names, veil, veil_of(against), inner=inner_of(checkpoint))
+    values |= difference_context(before.state, shown.state, names, veil, veil_of(against), inner=inner_of(checkpoint))
     values |= {"whole_before": reverse("checkpoint-value", args=[against.run_id, against.seq])}
     values |= {"whole_after": reverse("checkpoint-value", args=[checkpoint.run_id, checkpoint.seq])}
     return values | {"same": len(shown.fields.keys() - names)}

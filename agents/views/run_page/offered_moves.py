@@ -27,7 +27,7 @@ from approvals.policy import step_up
 from approvals.presentation.drawing import impact_words
 from approvals.presentation.drawing.impact_lines import ImpactLine
 from checkpoints.access.missing_permission import say_missing_permission
-from checkpoints.access.permissions import REWIND_RUN, may
+from checkpoints.access.permissions import REWIND_RUN, may_in_team
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import spec_of
 
@@ -44,7 +44,7 @@ class ShownImpact:
     people: ImpactLine | None = None
 
     @property
-    def drawn(self) -> impact_words.WordedImpact:
+    def worded(self) -> impact_words.WordedImpact:
         """Return the impact for approvals/impact/impact.html."""
         return impact_words.drawn(self.impact, self.heading, people=self.people, at_gate=False)
 
@@ -77,7 +77,7 @@ class RewindOption:
 
 def allowed(run: Run, reader: User) -> bool:
     """Tell whether this person may rewind, edit, fork and settle the run."""
-    return may(reader, run.team_id, REWIND_RUN)
+    return may_in_team(reader, run.team_id, REWIND_RUN)
 
 
 def run_to_order(request: HttpRequest, run_id: int) -> tuple[Run, User]:

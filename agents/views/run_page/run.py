@@ -22,16 +22,16 @@ from checkpoints.models import Run
 from checkpoints.runs.plans import spec_of
 
 from . import events
-from .inspector import among, inspector_context, notes_context
+from .inspector import checkpoint_among, inspector_context, notes_context
 from .sheets import PickedCheckpoint, children_context, effects_context, head_context, timeline_context
-from .typed_order import number
+from .typed_order import parse_number
 
 VIEWS = ("changes", "state")
 
 
 def picked_of(request: HttpRequest) -> PickedCheckpoint:
     """Return the reader's choice in the address; anything that is not a number is ignored."""
-    at, to, before, all = (number(request.GET.get(name, "")) for name in ("at", "to", "before", "all"))
+    at, to, before, all = (parse_number(request.GET.get(name, "")) for name in ("at", "to", "before", "all"))
     view = request.GET.get("view", "")
     return PickedCheckpoint(at, view if view in VIEWS else "changes", to, before, min(all, 1))
 
@@ -47,9 +47,9 @@ def context_of(
     if inspect:
         how = {"allowed": read.may_move} | how
         context = inspector_context(run, picked, reader=reader, known=scene.known, events=scene.events, **how)
-    elif looked := among(scene.known, run, picked.at):
+    elif looked := checkpoint_among(scene.known, run, picked.at):
         context = {"checkpoint": looked[0]} | notes_context(looked[0], reader, scene.events)
-    words = agent_words.of(run)
+    words = agent_words.read_figures(run)
     context |= head_context(scene, words.cells) | timeline_context(scene, picked)
     if run.status in Run.LIVE and spec_of(run.plan).signals:
         context["may_signal"] = signals.may_send(run, reader)
@@ -61,12 +61,12 @@ def context_of(
     return context
 
 
-def again(
-    request: HttpRequest, run: Run, reader: User, said: dict[str, Any], *, status: int, at: int = 0, **how: Any
+def show_run_again(
+    request: HttpRequest, run: Run, reader: User, notice: dict[str, Any], *, status: int, at: int = 0, **how: Any
 ) -> HttpResponse:
-    """Answer with the run's page as it is now, at a checkpoint, with `said` on top: the result of a form."""
+    """Answer with the run's page as it is now, at a checkpoint, with `notice` on top: the result of a form."""
     context = context_of(run_row.read(run, reader), reader, PickedCheckpoint(at=at), **how)
-    return render(request, "runs/run/page.html", context | said, status=status)
+    return render(request, "runs/run/page.html", context | notice, status=status)
 
 
 @require_safe
@@ -92,7 +92,7 @@ def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
 def spoken(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show the progress that the running step reports."""
     run = run_or_404(request, run_id)
-    words = agent_words.of(run)
+    words = agent_words.read_figures(run)
     return render(
         request, "runs/run/live_output.html", {"run": run, "spoken": Spoken.objects.of(run), "result": words.result}
     )

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from agents.definition import registry
 from agents.presentation import effects, family, page_head
 from agents.presentation.timeline import timeline
-from agents.presentation.timeline.effect_fates import fates
+from agents.presentation.timeline.effect_fates import fates_of
 from agents.queries.run_row import RunRow
 from agents.queries.run_story import RunScene
 from agents.serving.missing_workers import Service
@@ -57,7 +57,7 @@ def head_context(scene: RunScene, figures: Sequence[page_head.HeadCell] = ()) ->
         "starter": story.started_by,
         "priority": str(run.priority) if run.priority != NORMAL else "",
         "cells": [
-            page_head.worked(scene.read.took, scene.read.held, run.seq, scene.read.reused),
+            page_head.worked(scene.read.took, scene.read.time_at_gates, run.seq, scene.read.reused),
             page_head.outside(story.effects, by_tools=acts_by_tools(run)),
             *figures,
         ],
@@ -87,12 +87,12 @@ def children_context(scene: RunScene) -> dict[str, Any]:
     """Return the context of runs/run/children.html, and the run's position among those who started it."""
     run, read = scene.run, scene.read
     live = run.next_step if run.status in Run.LIVE else ""
-    kept = next((checkpoint.name for checkpoint in scene.story.kept if checkpoint.name), "")
+    kept = next((checkpoint.name for checkpoint in scene.story.step_checkpoints if checkpoint.name), "")
     place = family.position(read.above, run.plan.agent, live, read.turn, scene.story.called, kept)
     forked = partial(read.course.leads, to=read.forked_at)
     more = sum(read.child_counts.values()) - len(read.children)
     return {
-        "children": family.rows(read.children, read.course.of, forked),
+        "children": family.rows(read.children, read.course.on_path, forked),
         "children_more": more,
         "children_among": read.among if more else None,
         "children_live": sum(read.child_counts.get(status, 0) for status in Run.LIVE),
@@ -104,7 +104,7 @@ def children_context(scene: RunScene) -> dict[str, Any]:
 def unserved(read: RunRow) -> Service | None:
     """Return the service of a run that needs a worker of this server and has none; else None."""
     mine = read.run.status in Run.LIVE and not read.run.plan.external
-    return read.served if mine and not read.served.there else None
+    return read.served if mine and not read.served.has_worker else None
 
 
 def timeline_context(scene: RunScene, picked: PickedCheckpoint) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def timeline_context(scene: RunScene, picked: PickedCheckpoint) -> dict[str, Any
         "run": scene.run,
         "timeline": drawn,
         "selected": selected,
-        "unfolded": any(row.left and row.seq == selected for row in drawn.rows),
+        "unfolded": any(row.abandoned and row.seq == selected for row in drawn.rows),
         "picked": picked,
         "live_query": picked.query(still=1) if picked.at or picked.before else picked.query(),
         "earlier": PickedCheckpoint(before=scene.first_seq).query()
@@ -127,9 +127,9 @@ def timeline_context(scene: RunScene, picked: PickedCheckpoint) -> dict[str, Any
 
 def effects_context(scene: RunScene, *, everything: bool = False) -> dict[str, Any]:
     """Return the context of runs/run/effects.html: the newest effects, or everything."""
-    steps = scene.story.ahead() if scene.run.status in Run.LIVE else ()
+    steps = scene.story.remaining_steps() if scene.run.status in Run.LIVE else ()
     under_way = {done.step for done in scene.story.effects if done.base == scene.story.head}
-    known = fates(scene.story.effects, scene.story.reused())
+    known = fates_of(scene.story.effects, scene.story.reused())
     drawn = known if everything else known[-EFFECTS:]
     # The checkpoint that first saved a step; those that reused its result later are listed beside it.
     landed = {(row.base, row.step): row.landed[0] for row in scene.story.effects if row.landed}

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 from agents.presentation.editors import PREFIX
 from approvals.forms import names
-from checkpoints.postgresql.sql import storable
+from checkpoints.postgresql.sql import make_storable
 
 LONGEST = 2_000  # characters of a reason
 
@@ -19,7 +19,7 @@ class TypedOrder:
     """One order, given or only previewed. `at` is its checkpoint, `to` the one that a rewind goes to.
 
     `seen` is the hex digest of the impact that was shown; `texts` holds the input in the form of the state,
-    by the names of its inputs; `said` is the digest of all that was sent.
+    by the names of its inputs; `sent_digest` is the digest of all that was sent.
     """
 
     kind: str
@@ -33,31 +33,31 @@ class TypedOrder:
     version: str = ""
     config: str | None = None
     key: str = ""
-    said: str = ""
+    sent_digest: str = ""
 
     @property
     def once(self) -> str:
         """Return the key under which an order counts once; changed and sent again, as after Back, it is a new order."""
-        return f"{self.key}.{self.said}" if self.key else ""
+        return f"{self.key}.{self.sent_digest}" if self.key else ""
 
 
 def order_of(request: HttpRequest, kind: str) -> TypedOrder:
     """Return the order in the form. Anything that is not a number reads as 0, which no checkpoint has."""
     sent = request.POST
-    to = number(sent.get("to", ""))
+    to = parse_number(sent.get("to", ""))
     return TypedOrder(
         kind=kind,
-        at=number(sent.get("at", "")) or to,
+        at=parse_number(sent.get("at", "")) or to,
         to=to,
         why=sent.get("why", "").strip()[:LONGEST],
         seen=sent.get(f"seen.{to}", "") or sent.get("seen", ""),
         confirm=f"confirm.{to}" in sent,
         texts={name: str(text) for name, text in sent.items() if names.split(name)[0] == PREFIX},
-        title=storable(sent.get("title", "").strip()[:200]),
-        version=storable(sent.get("version", "").strip()),
+        title=make_storable(sent.get("title", "").strip()[:200]),
+        version=make_storable(sent.get("version", "").strip()),
         config=sent.get("config"),
-        key=storable(sent.get("key", "")[:100]),
-        said=_digest(request),
+        key=make_storable(sent.get("key", "")[:100]),
+        sent_digest=_digest(request),
     )
 
 
@@ -66,6 +66,6 @@ def _digest(request: HttpRequest) -> str:
     return hashlib.sha256(repr([request.path, lines]).encode(errors="surrogatepass")).hexdigest()
 
 
-def number(text: str) -> int:
+def parse_number(text: str) -> int:
     """Parse a number in an address or a form; 0 for anything else."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0

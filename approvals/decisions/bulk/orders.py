@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from approvals.decisions.submission import COMMENT_LIMIT, NO_THEN, Submission, Then, Verdict, check_key
-from approvals.errors import Invalid, NotAllowed, Problem, problem
+from approvals.errors import Invalid, NotAllowed, Problem, make_problem
 from approvals.gates.lists.queues import ReaderReach
 from approvals.models import BulkItem, BulkOrder, Decision, Gate
 from approvals.policy.bulk import MOST
@@ -122,7 +122,7 @@ def take(sent: BulkSubmission, *, by: User) -> BulkOrder:
             )
     if bytes(order.request) != request:
         told = "This form was sent before with other content. What that decided counts; send again for the rest."
-        raise Invalid([problem(told, pointer=USED)])
+        raise Invalid([make_problem(told, pointer=USED)])
     order.refresh_from_db()
     return order
 
@@ -135,21 +135,21 @@ def _content(sent: BulkSubmission) -> dict[str, Any]:
 def _faults(sent: BulkSubmission) -> list[Problem]:
     faults = []
     if sent.verdict not in (Verdict.APPROVE, Verdict.REJECT):
-        faults.append(problem("Choose approve or reject for all of these.", pointer="/verdict"))
+        faults.append(make_problem("Choose approve or reject for all of these.", pointer="/verdict"))
     if not sent.gates:
-        faults.append(problem("Select at least one gate.", pointer="/gates"))
+        faults.append(make_problem("Select at least one gate.", pointer="/gates"))
     if len(sent.gates) > MOST or len({each.gate for each in sent.gates}) < len(sent.gates):
-        faults.append(problem(f"Select at most {MOST} gates, each once.", pointer="/gates"))
+        faults.append(make_problem(f"Select at most {MOST} gates, each once.", pointer="/gates"))
     if not sent.comment.strip():
-        faults.append(problem("Write why you decide these together.", pointer="/comment"))
+        faults.append(make_problem("Write why you decide these together.", pointer="/comment"))
     if len(sent.comment) > COMMENT_LIMIT:
         told = f"Write at most {COMMENT_LIMIT:,} characters."
-        faults.append(problem(told, pointer="/comment"))
+        faults.append(make_problem(told, pointer="/comment"))
     if sent.verdict == Verdict.REJECT and sent.then not in Then.values:
-        faults.append(problem(NO_THEN, pointer="/then"))
+        faults.append(make_problem(NO_THEN, pointer="/then"))
     if sent.verdict == Verdict.APPROVE and not sent.second_look:
         told = "Look at each gate of the list, tick that you did, and send again."
-        faults.append(problem(told, pointer=f"/{UNLOOKED}"))
+        faults.append(make_problem(told, pointer=f"/{UNLOOKED}"))
     return faults
 
 

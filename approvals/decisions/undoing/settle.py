@@ -46,11 +46,11 @@ def settle(gate: Gate) -> bool:
             ahead = _ahead(reading, votes)
         if ahead and _does_more(ahead, votes, gate):
             told = [quorum.lapse(gate, standing, [vote.user_id for vote in votes])]
-            event_log.append([*told, settling.reconsidered(gate, standing)])
+            event_log.append_events([*told, settling.reconsidered(gate, standing)])
             return True
         end, events = quorum.ending(gate, standing, required.of(standing, gate.policy), votes)
         if end is None:
-            event_log.append([*events, settling.reconsidered(gate, standing)])
+            event_log.append_events([*events, settling.reconsidered(gate, standing)])
         else:
             closing.close(gate, standing, end, told=events)
         crash_points.point("after_settled", gate.step)

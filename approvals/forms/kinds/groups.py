@@ -9,7 +9,7 @@ from approvals.forms import names
 from approvals.forms.build_context import Builder
 from approvals.forms.nodes import MISSING, FormGroup, FormNode
 from approvals.forms.places import FormPlace, unit_in
-from approvals.forms.shapes import Shape, items, members
+from approvals.forms.shapes import Shape, item_schema, member_schemas
 from approvals.schema.walk import Schema, label_of
 
 from . import windows
@@ -21,9 +21,9 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace, *, switch
     `switched`: another branch of a union was chosen, so members that only the old one had are dropped.
     """
     held: dict[str, Any] = value if isinstance(value, dict) else {}
-    parts = members(what) if "properties" in what.schema else {}
+    parts = member_schemas(what) if "properties" in what.schema else {}
     if not switched:
-        free = items(what)
+        free = item_schema(what)
         parts |= {name: free for name in held if name not in parts}
     order = sorted(parts, key=lambda name: not builder.holds_pinned(place.into(name).pointer))
     window = windows.window(builder, place, [place.into(name) for name in order])
@@ -42,7 +42,7 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace, *, switch
     now = _value(value, inner, place, switched=switched)
     error = windows.own_error(builder, place, [node.pointer for node in inner])
     if error and now is MISSING and any(map(_lacked, inner)):
-        inner, error = [_told(node, error) for node in inner], ""
+        inner, error = [_show_error(node, error) for node in inner], ""
     return FormGroup(
         **builder.common(what, value, place),
         value=now,
@@ -59,19 +59,19 @@ def called(part: Schema, name: str, *, quoted: bool) -> dict[str, str]:
     if not quoted:
         return {"label": label_of(part, name)}
     title = part.get("title")
-    return {"label": name, "said": title if isinstance(title, str) and title != name else ""}
+    return {"label": name, "title": title if isinstance(title, str) and title != name else ""}
 
 
 def _lacked(node: FormNode) -> bool:
     return node.place.required and node.value is MISSING
 
 
-def _told(node: FormNode, error: str) -> FormNode:
+def _show_error(node: FormNode, error: str) -> FormNode:
     """Show the error of an absent object beside its required fields, as filling in any of them creates it."""
     if not _lacked(node):
         return node
     if isinstance(node, FormGroup) and any(map(_lacked, node.children)):
-        return replace(node, members=[_told(member, error) for member in node.members])
+        return replace(node, members=[_show_error(member, error) for member in node.members])
     return replace(node, error=error)
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from approvals.forms import moments, names, texts
 from approvals.forms.build_context import Builder
-from approvals.forms.hints import hints, short
+from approvals.forms.hints import list_hints, shorten_value
 from approvals.forms.nodes import MISSING, FieldOption, FormField
 from approvals.forms.places import FormPlace
-from approvals.forms.sent import carried, lines
+from approvals.forms.sent import normalise_line_breaks, normalise_text
 from approvals.forms.shapes import LISTED, Shape
 from approvals.schema.redact import Redaction
 from checkpoints.errors import ValueRefused
-from checkpoints.values.patch import same
+from checkpoints.values.patch import are_same
 
 EMPTY = "This cannot be left empty."
 ROOMY = 1_000  # maximum length from which an empty text gets several lines
@@ -31,8 +31,10 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> FormFi
         given = veil.masked(given, named=True)
     rendered = texts.written(what.kind, given)
     sent = builder.sent.text(place.path)
-    changed = sent is not None and carried(sent) != carried(rendered)
-    new, fault = _typed(what, lines(str(sent)), value, veil) if changed else (_untouched(what, value, place), "")
+    changed = sent is not None and normalise_text(sent) != normalise_text(rendered)
+    new, fault = (
+        _typed(what, normalise_line_breaks(str(sent)), value, veil) if changed else (_untouched(what, value, place), "")
+    )
     fault = refused or fault
     error = " ".join(builder.faults.within(place.pointer)) or fault
     return FormField(
@@ -41,17 +43,17 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> FormFi
         upload_name=builder.sent.name(place.path, names.FILE) if what.kind == "file" else "",
         refused=refused,
         value=new,
-        text=lines(str(sent)) if changed else rendered,
+        text=normalise_line_breaks(str(sent)) if changed else rendered,
         rendered=rendered,
         choices=_choices(what, value, rendered),
         suggestions=[texts.option(option) for option in what.options[:LISTED]] if len(what.options) > LISTED else (),
         hints=[
             *_default(what, value, place),
-            *hints(what, size=None if place.was is None or error else len(rendered)),
+            *list_hints(what, size=None if place.was is None or error else len(rendered)),
         ],
         fault=fault,
         error=error,
-        exact=lines(rendered) == rendered and not texts.CONTROLS.search(rendered),
+        exact=normalise_line_breaks(rendered) == rendered and not texts.CONTROLS.search(rendered),
         nullable=what.nullable,
         implied=value is MISSING and "const" in what.schema,
     )
@@ -72,12 +74,12 @@ def _typed(what: Shape, text: str, value: Any, veil: Redaction) -> tuple[Any, st
     """Return (the value of a changed text, "") or (the old value, why the text cannot be read)."""
     try:
         new = _read(what, text, value)
-        new = veil.kept(new, value) if what.kind == "json" else new
+        new = veil.restore(new, value) if what.kind == "json" else new
     except ValueRefused as refused:
         return value, f"At {refused.pointer or 'the top'}, {refused.reason}."
     except ValueError as fault:
         return value, str(fault)
-    if new is MISSING or (value is not MISSING and same(new, value)):
+    if new is MISSING or (value is not MISSING and are_same(new, value)):
         return value, ""
     return new, ""
 
@@ -163,9 +165,9 @@ def _default(what: Shape, value: Any, place: FormPlace) -> list[str]:
     if value is not MISSING or place.must or "default" not in what.schema:
         return []
     words = (
-        f"default {short(texts.option(what.schema['default']) or 'empty')}"
+        f"default {shorten_value(texts.option(what.schema['default']) or 'empty')}"
         if place.was is None
-        else f"not there; default {short(texts.option(what.schema['default']) or 'empty')}"
+        else f"not there; default {shorten_value(texts.option(what.schema['default']) or 'empty')}"
     )
     return [words]
 
@@ -191,7 +193,7 @@ def _moment(builder: Builder, what: Shape, value: Any, place: FormPlace) -> Form
         zone_name=builder.sent.name(place.path, names.ZONE),
         zone=zone_now,
         zone_rendered=zone,
-        hints=[*_default(what, value, place), *hints(what)],
+        hints=[*_default(what, value, place), *list_hints(what)],
         fault=fault,
         error=" ".join(builder.faults.within(place.pointer)) or fault,
         nullable=what.nullable,

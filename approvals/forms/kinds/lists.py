@@ -7,8 +7,8 @@ from typing import Any
 from approvals.forms.build_context import Builder
 from approvals.forms.nodes import MISSING, ItemRows
 from approvals.forms.places import FormPlace
-from approvals.forms.shapes import Shape, items
-from approvals.schema.walk import Schema, label_of, resolved
+from approvals.forms.shapes import Shape, item_schema
+from approvals.schema.walk import Schema, label_of, resolve_part
 
 from .leaves import EMPTY
 from .rows import EditedItems, ids_of, too_many
@@ -21,13 +21,13 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRo
     old = [str(at) for at in range(len(held))]
     ids = [str(at) for at in range(len(fixed))] if fixed else ids_of(builder, place, old)
     known = set(old)  # a state may hold a hundred thousand items
-    part = items(what)
-    noun = label_of(resolved(part, builder.root), "item") if part and not place.quoted else "Item"
+    part = item_schema(what)
+    noun = label_of(resolve_part(part, builder.root), "item") if part and not place.quoted else "Item"
     found = EditedItems(
         builder=builder,
         place=place,
         old=old or ids if fixed else old,
-        kept=dict(zip(old, held, strict=True)) | (dict.fromkeys(ids, MISSING) if not held and fixed else {}),
+        rendered=dict(zip(old, held, strict=True)) | (dict.fromkeys(ids, MISSING) if not held and fixed else {}),
         ids=ids,
         spots=[_spot(place, word, at, noun, known=word in known) for at, word in enumerate(ids)],
         parts=fixed or [part] * len(ids),
@@ -48,8 +48,13 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRo
     )
 
 
-def _spot(place: FormPlace, each: str, at: int, noun: str, *, known: bool) -> FormPlace:
-    was = f"{place.was}/{each}" if known and place.was is not None else None
+def _spot(place: FormPlace, item_id: str, at: int, noun: str, *, known: bool) -> FormPlace:
+    was = f"{place.was}/{item_id}" if known and place.was is not None else None
     return place.into(
-        each, path=f"{place.path}/{each}", pointer=f"{place.pointer}/{at}", label=f"{noun} {at + 1}", must=True, was=was
+        item_id,
+        path=f"{place.path}/{item_id}",
+        pointer=f"{place.pointer}/{at}",
+        label=f"{noun} {at + 1}",
+        must=True,
+        was=was,
     )

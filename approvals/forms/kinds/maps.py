@@ -10,7 +10,7 @@ from approvals.forms import names
 from approvals.forms.build_context import Builder
 from approvals.forms.nodes import MISSING, ItemRows
 from approvals.forms.places import FormPlace
-from approvals.forms.shapes import Shape, items
+from approvals.forms.shapes import Shape, item_schema
 
 from .leaves import EMPTY
 from .rows import EditedItems, ids_of, too_many
@@ -29,10 +29,10 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRo
         builder=builder,
         place=place,
         old=list(known),
-        kept={word: held[key] for word, key in known.items()},
+        rendered={word: held[key] for word, key in known.items()},
         ids=ids,
         spots=[_spot(place, number, keys[number], known=number in known) for number in ids],
-        parts=[items(what)] * len(ids),
+        parts=[item_schema(what)] * len(ids),
         keys=keys,
     )
     faults = list(_faults(found))
@@ -55,20 +55,20 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRo
     )
 
 
-def _typed_key(builder: Builder, place: FormPlace, each: str) -> str:
-    return builder.sent.text(f"{place.path}/{each}", names.KEY) or ""
+def _typed_key(builder: Builder, place: FormPlace, item_id: str) -> str:
+    return builder.sent.text(f"{place.path}/{item_id}", names.KEY) or ""
 
 
-def _spot(place: FormPlace, each: str, key: str, *, known: bool) -> FormPlace:
+def _spot(place: FormPlace, item_id: str, key: str, *, known: bool) -> FormPlace:
     if known:
         return place.into(key, label=key, must=True)
-    return place.into(key or each, path=f"{place.path}/{each}", label=key or "New entry", must=True, was=None)
+    return place.into(key or item_id, path=f"{place.path}/{item_id}", label=key or "New entry", must=True, was=None)
 
 
-def _faults(found: EditedItems) -> Iterator[tuple[str, str]]:
-    taken = {key for word, key in found.keys.items() if not names.is_new(word)}
-    for word, spot, entry in zip(found.ids, found.spots, found.values, strict=True):
-        key = found.keys[word]
+def _faults(edited: EditedItems) -> Iterator[tuple[str, str]]:
+    taken = {key for word, key in edited.keys.items() if not names.is_new(word)}
+    for word, spot, entry in zip(edited.ids, edited.spots, edited.values, strict=True):
+        key = edited.keys[word]
         if names.is_new(word) and (not key or key in taken):
             yield spot.pointer, str(TWICE if key else UNNAMED)
         elif entry is MISSING:

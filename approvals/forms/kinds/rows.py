@@ -13,25 +13,25 @@ from typing import Any
 
 from approvals.forms import names
 from approvals.forms.build_context import Builder
-from approvals.forms.hints import hints
+from approvals.forms.hints import list_hints
 from approvals.forms.nodes import MISSING, ItemRow, RowWindow
 from approvals.forms.places import FormPlace
 from approvals.forms.shapes import Shape
-from approvals.forms.summaries import summary
+from approvals.forms.summaries import summarise_value
 from approvals.schema.walk import Schema
-from checkpoints.values.list_alignment import rising
+from checkpoints.values.list_alignment import find_rising_run
 
 from . import windows
 
 
 @dataclass(frozen=True, kw_only=True)
 class EditedItems:
-    """The items of one list or object: as they were (`old`, `kept`), and as they are now (`ids` and the rest)."""
+    """The items of one list or object: as they were (`old`, `rendered`), and as they are now (`ids` and the rest)."""
 
     builder: Builder
     place: FormPlace
     old: Sequence[str]
-    kept: dict[str, Any]  # id -> value as it was rendered
+    rendered: dict[str, Any]  # id -> value as it was rendered
     ids: Sequence[str]
     spots: Sequence[FormPlace]
     parts: Sequence[Schema]
@@ -42,7 +42,7 @@ class EditedItems:
         return windows.window(self.builder, self.place, self.spots)
 
     @cached_property
-    def drawn(self) -> bool:
+    def expanded(self) -> bool:
         return self.builder.draws(self.place)
 
     @cached_property
@@ -50,31 +50,31 @@ class EditedItems:
         """List the rows that are drawn, are new, or were typed into."""
         found = []
         for at, (word, spot) in enumerate(zip(self.ids, self.spots, strict=True)):
-            shown = self.drawn and self.window.first <= at + 1 <= self.window.last
+            shown = self.expanded and self.window.first <= at + 1 <= self.window.last
             if shown or names.is_new(word) or self.builder.sent.speaks_of(spot.path):
                 found.append(self._row(at, word, replace(spot, shown=shown)))
         return found
 
-    def _row(self, at: int, each: str, spot: FormPlace) -> ItemRow:
-        node = self.builder.node(self.parts[at], self.kept.get(each, MISSING), spot)
-        named = bool(self.keys) and names.is_new(each)
+    def _row(self, at: int, item_id: str, spot: FormPlace) -> ItemRow:
+        node = self.builder.node(self.parts[at], self.rendered.get(item_id, MISSING), spot)
+        named = bool(self.keys) and names.is_new(item_id)
         return ItemRow(
-            id=each, node=node, number=at + 1, added=names.is_new(each),
-            moved=not names.is_new(each) and each not in self.still, first=at == 0, last=at == len(self.ids) - 1,
-            key_name=self.builder.sent.name(spot.path, names.KEY) if named else "", key=self.keys.get(each, ""),
+            id=item_id, node=node, number=at + 1, added=names.is_new(item_id),
+            moved=not names.is_new(item_id) and item_id not in self.still, first=at == 0, last=at == len(self.ids) - 1,
+            key_name=self.builder.sent.name(spot.path, names.KEY) if named else "", key=self.keys.get(item_id, ""),
         )  # fmt: skip
 
     @cached_property
     def still(self) -> set[str]:
         """Return the ids that kept their order among each other; all other ids were moved."""
         at = {word: number for number, word in enumerate(self.old)}
-        return {self.old[number] for number in rising([at[number] for number in self.ids if number in at])}
+        return {self.old[number] for number in find_rising_run([at[number] for number in self.ids if number in at])}
 
     @cached_property
     def values(self) -> list[Any]:
         """List the current values; MISSING for a new item without one."""
         built = {row.id: row.node.value for row in self.rows}
-        return [built[number] if number in built else self.kept[number] for number in self.ids]
+        return [built[number] if number in built else self.rendered[number] for number in self.ids]
 
     @cached_property
     def same(self) -> bool:
@@ -91,7 +91,10 @@ class EditedItems:
             "rows": [row for row in self.rows if row.node.place.shown],
             "rest": rest,
             "removed": [
-                (name(f"{self.place.path}/{word}"), summary(veil.within(word).masked(self.kept.get(word, MISSING))))
+                (
+                    name(f"{self.place.path}/{word}"),
+                    summarise_value(veil.within(word).masked(self.rendered.get(word, MISSING))),
+                )
                 for word in self.old
                 if word not in standing
             ],
@@ -99,8 +102,8 @@ class EditedItems:
             "order": names.order_of(list(self.ids)),
             "rendered": names.order_of(list(self.old)),
             "window": self.window,
-            "carried": [pair for row in rest for pair in _typed(row)] if self.drawn else (),
-            "hints": hints(what),
+            "carried": [pair for row in rest for pair in _typed(row)] if self.expanded else (),
+            "hints": list_hints(what),
             "error": windows.own_error(self.builder, self.place, [spot.pointer for spot in self.spots])
             or too_many(self.builder, self.place),
         }

@@ -20,11 +20,11 @@ from approvals.models import Decision, Gate, GateClaim, Policy, Snooze
 from approvals.models.assignments.claim import holders
 from approvals.policy import separation
 from checkpoints.access import token_scope
-from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, held, teams_where, teams_with
-from checkpoints.postgresql.batch_query import typed
+from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, teams_granting, teams_where, teams_with
+from checkpoints.postgresql.batch_query import type_numbers
 from checkpoints.postgresql.capped_count import MOST, Capped
-from checkpoints.postgresql.prepared_rows import OneOf, prepared
-from checkpoints.postgresql.sql import numbered, run_sql
+from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
+from checkpoints.postgresql.sql import number_parameters, run_sql
 
 from .queue_filters import QueueFilters
 from .queue_orders import COLUMNS, NEWEST, SAID_LAST, SORTS, URGENT
@@ -149,7 +149,7 @@ class ReaderReach:
             lent=tuple(Policy.objects.lent_to(user).values_list(*columns)),
             added=tuple(team for team, lent in added if not lent),
             lent_added=tuple(team for team, lent in added if lent),
-            only=token_scope.of(user).team,
+            only=token_scope.bounds_of(user).team,
         )
 
     @property
@@ -281,10 +281,10 @@ def _rows(sql: str, values: Sequence[Any], *, of: Collection[QueueFilters]) -> l
     Planning one takes longer than running it, so that its plan is kept: but not with words, which may be rare or
     frequent, and are then found along different indexes.
     """
-    return run_sql(numbered(sql), list(map(typed, values)), prepare=not any(each.words for each in of))
+    return run_sql(number_parameters(sql), list(map(type_numbers, values)), prepare=not any(each.words for each in of))
 
 
-@prepared
+@prepared_statement
 def _named(gates: Any, reader: Any) -> QuerySet[Gate]:
     mine = Decision.objects.filter(gate=OuterRef("pk"), user=reader, counts=True, proposal__number=OuterRef("proposal"))
     listed: QuerySet[Any] = Gate.objects.filter(OneOf(F("pk"), gates)).select_related("run__plan", "policy")
@@ -303,6 +303,6 @@ def seen_by(user: Any) -> QuerySet[Group]:
 
 def added_teams(user: Any, *, as_json: bool = False) -> tuple[str, list[Any]]:
     """Return SQL for the teams that were added to gates and in which a person decides: (id, for who is away)."""
-    own, values = held(user, DECIDE_GATE).query.sql_with_params()
+    own, values = teams_granting(user, DECIDE_GATE).query.sql_with_params()
     sql = _ADDED_TEAMS.format(own)
     return _AS_JSON.format(sql) if as_json else sql, [*values, user.pk]

@@ -11,7 +11,7 @@ from typing import Any
 
 from approvals.cards.card import Card
 from approvals.schema.redact import MASK
-from checkpoints.postgresql.text_search import person_term, terms
+from checkpoints.postgresql.text_search import join_terms, person_term
 
 MOST = 3_000  # characters of values
 EACH = 200  # characters of one value
@@ -21,7 +21,7 @@ DEEPEST = 20
 def of_card(card: Card, *people: int | None) -> str:
     """Return the search terms of a card and of the people who ask, by their ids."""
     asking = [person_term(person) for person in people if person]
-    shown = terms(card.title, card.for_whom, card.resource, card.amount, *asking)
+    shown = join_terms(card.title, card.for_whom, card.resource, card.amount, *asking)
     return " ".join(dict.fromkeys(f"{shown} {_bounded(card)}".split()))
 
 
@@ -44,7 +44,7 @@ def _bounded(card: Card) -> str:
     left = MOST
     for action in card.actions:
         for text in (action.tool, *(found for _path, found in found_in(action.masked_in_messages))):
-            words = terms(text)
+            words = join_terms(text)
             if len(words) > left:
                 return " ".join(said)
             left -= len(words)

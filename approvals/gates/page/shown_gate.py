@@ -35,13 +35,13 @@ from checkpoints.access.permissions import (
     NAMED,
     VIEW_RUN,
     PersonKind,
-    held,
     kind_of,
     right_in,
+    teams_granting,
     teams_where,
 )
-from checkpoints.postgresql.batch_query import BatchStatement, columns
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.batch_query import BatchStatement, select_columns
+from checkpoints.postgresql.prepared_rows import prepared_statement
 
 from . import desk
 from .desk import GateDesk
@@ -173,7 +173,7 @@ def shown(gate_id: int, *, to: User, listed: bool = False) -> ShownGate | None:
     )  # fmt: skip
 
 
-@prepared
+@prepared_statement
 def _standing(gate: Any) -> QuerySet[Proposal]:
     """Read a gate's current proposal with the gate."""
     joined = Proposal.objects.select_related(
@@ -189,13 +189,13 @@ def counted(outcome: Outcome) -> QuerySet[Decision]:
     return decisions
 
 
-@prepared
+@prepared_statement
 def _counted(outcome: Any) -> QuerySet[Decision]:
     through = Outcome.decisions.through.objects.filter(outcome=outcome)
     return Decision.objects.select_related("user").filter(pk__in=through.values("decision"))
 
 
-@prepared
+@prepared_statement
 def _beside(pk: Any, user: Any, *, kind: PersonKind, listed: bool) -> BatchStatement:
     """Read what a gate's page needs beside the gate, or what a list needs of that."""
     reader = kind.person(user)
@@ -207,8 +207,8 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind, listed: bool) -> BatchState
         "seen": seen.filter(pk=pk).values("pk"),
         "sees_run": gate.filter(team__in=teams_where(reader, VIEW_RUN)).values("pk"),
         "decides": _asks(reader, pk).values("pk"),
-        "decides_in": reviewers.filter(team__in=held(reader, DECIDE_GATE)).values("team"),
-        "decides_here": AddedTeam.objects.filter(gate=pk, team__in=held(reader, DECIDE_GATE)).values("team"),
+        "decides_in": reviewers.filter(team__in=teams_granting(reader, DECIDE_GATE)).values("team"),
+        "decides_here": AddedTeam.objects.filter(gate=pk, team__in=teams_granting(reader, DECIDE_GATE)).values("team"),
         "named": (_NAMED, [pk]),
         "reviewers": reviewers.values("team"),
         "reviewer_names": reviewers.values("team__name"),
@@ -217,8 +217,8 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind, listed: bool) -> BatchState
         "desk": desk.column(reader, pk),
     }
     if listed:
-        return columns(**needed)
-    return columns(
+        return select_columns(**needed)
+    return select_columns(
         **needed,
         replaced=seen.filter(replacements=pk).order_by("-pk").values("pk"),
         draft=(_DRAFT, [pk, pk, user]),
@@ -235,12 +235,12 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind, listed: bool) -> BatchState
 
 def _asks(reader: Any, gate: Any) -> QuerySet[Gate]:
     """Select this gate where it asks this person in their own name; by a token, if in its scope."""
-    teams = held(reader, DECIDE_GATE)
+    teams = teams_granting(reader, DECIDE_GATE)
     named = ReviewingTeam.objects.filter(policy=OuterRef("policy"), team__in=teams)
     added = AddedTeam.objects.filter(gate=OuterRef("pk"), team__in=teams)
-    people = Policy.people.through.objects.filter(policy=OuterRef("policy"), user__in=held(reader, NAMED))
+    people = Policy.people.through.objects.filter(policy=OuterRef("policy"), user__in=teams_granting(reader, NAMED))
     asking = Gate.objects.filter(Exists(named) | Exists(added) | Exists(people), pk=gate)
-    return token_scope.of(reader).narrow(asking, team="team_id")
+    return token_scope.bounds_of(reader).narrow(asking, team="team_id")
 
 
 def _draft(gate: Gate, reader: User, row: dict[str, Any]) -> Draft:

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
 from approvals.audit import exporting
-from approvals.english import counted, plural
+from approvals.english import count_of, noun_for
 from checkpoints.actors import OPERATOR
 from checkpoints.audit import database, verify_export
 from checkpoints.audit.filters import AuditFilters, NoFilter
@@ -62,7 +62,7 @@ class Command(BaseCommand):
     def _verify(self, since: str, copy: str | None, *, as_json: bool) -> None:
         walks: list[VerificationWalk] = []
         after = self._after(since)
-        found = database.verify(after=after, exported=Path(copy) if copy else None, told=walks.append)
+        found = database.verify(after=after, exported=Path(copy) if copy else None, on_step=walks.append)
         try:
             problems, count = self._shown(found, as_json=as_json)
         except KeyboardInterrupt:
@@ -72,18 +72,18 @@ class Command(BaseCommand):
         if tail.count:
             more = "+" if tail.count == database.COUNTED else ""
             late = ": is the sweeper running?" if tail.late else ", which is usual for a moment"
-            notes.append(f"{tail.count}{more} {plural(tail.count, 'event is', 'events are')} not sealed yet{late}")
+            notes.append(f"{tail.count}{more} {noun_for(tail.count, 'event is', 'events are')} not sealed yet{late}")
         if walk and walk.erased:
             notes.append(f"{walk.erased} texts were erased, each by an order that is in the audit")
-        if not event_proof.key():
+        if not event_proof.seal_key():
             notes.append(database.NO_KEY)
         events, seals = (walk.events, walk.seals) if walk else (0, 0)
-        checked = f"{counted(events, 'event')} in {counted(seals, 'seal')}"
+        checked = f"{count_of(events, 'event')} in {count_of(seals, 'seal')}"
         words = f"{checked} are as they were written, and so are approvals and effects."
         self._verdict(problems, count, words, notes, {"events": events, "seals": seals}, as_json=as_json)
 
     def _verify_file(self, path: Path, copy: str | None, *, as_json: bool) -> None:
-        check = verify_export.ExportCheck(event_proof.key(), anchors=_anchors(copy))
+        check = verify_export.ExportCheck(event_proof.seal_key(), anchors=_anchors(copy))
         with path.open("rb") as file:
             try:
                 problems, count = self._shown(check.lines(file), as_json=as_json)
@@ -92,15 +92,15 @@ class Command(BaseCommand):
         found = check.verdict
         which = f"seals {found.first} to {found.last}" if found.seals > 1 else f"seal {found.first}"
         text = f"{found.sealed:,} of them sealed, in {which}" if found.seals else "none of them sealed"
-        words = f"{counted(found.events, 'event is', 'events are')} as they were written; {text}."
+        words = f"{count_of(found.events, 'event is', 'events are')} as they were written; {text}."
         notes = [*found.notes, f"When this was exported, the newest seal was {verify_export.newest(found.header)}"]
         data = {"events": found.events, "sealed": found.sealed, "seals": found.seals}
         self._verdict(problems, count, words, notes, data, as_json=as_json)
 
-    def _shown(self, found: Iterator[IntegrityProblem], *, as_json: bool) -> tuple[list[IntegrityProblem], int]:
+    def _shown(self, findings: Iterator[IntegrityProblem], *, as_json: bool) -> tuple[list[IntegrityProblem], int]:
         """Return the first findings, printed as they come, and the number of all."""
         problems, count = [], 0
-        for problem in found:
+        for problem in findings:
             count += 1
             if count <= SHOWN:
                 problems.append(problem)
@@ -112,7 +112,7 @@ class Command(BaseCommand):
         self,
         problems: list[IntegrityProblem],
         count: int,
-        said: str,
+        words: str,
         notes: list[str],
         data: dict[str, int],
         *,
@@ -130,7 +130,7 @@ class Command(BaseCommand):
             shown = f"; the first {SHOWN} are shown" if count > SHOWN else ""
             raise CommandError(f"{count} fault{'s' if count > 1 else ''} found{shown}.")
         if not as_json:
-            self.stdout.write(said)
+            self.stdout.write(words)
 
     def _after(self, since: str) -> int:
         """Return the number of the seal before the first one to check."""
@@ -154,7 +154,7 @@ class Command(BaseCommand):
             target: BinaryIO = stack.enter_context(Path(output).open("wb")) if output else sys.stdout.buffer
             for line in export.lines:
                 target.write(line)
-        self.stderr.write(f"{counted(export.count, 'event')} exported.")
+        self.stderr.write(f"{count_of(export.count, 'event')} exported.")
 
 
 def _interrupted(walks: list[VerificationWalk]) -> str:

@@ -16,7 +16,7 @@ from approvals.policy_changes import changes, policy_file
 from approvals.policy_changes.policy_file import WrongFile
 from approvals.policy_changes.simulation import simulate
 from approvals.policy_changes.vouched import in_force, opens_gates, policies_in_force
-from checkpoints.access.permissions import everywhere
+from checkpoints.access.permissions import may_everywhere
 
 
 class Command(BaseCommand):
@@ -44,13 +44,13 @@ class Command(BaseCommand):
         with transaction.atomic():  # all of a file, or nothing
             drafts = self._drafts(text)
             for draft, groups, people in drafts:
-                self._told(draft, groups, people)
+                self._print_policy(draft, groups, people)
                 if by:
                     self._write(draft, groups, people, by)
 
     def _author(self, name: str) -> User:
         user = User.objects.filter(username=name).first()
-        if user is None or not everywhere(user, changes.MAY):
+        if user is None or not may_everywhere(user, changes.MAY):
             raise CommandError(f"{name} may not write policies: name somebody who may in the administration.")
         return user
 
@@ -75,7 +75,7 @@ class Command(BaseCommand):
             raise CommandError("\n".join(faults))
         return made
 
-    def _told(self, draft: Policy, groups: list[Group], people: list[User]) -> None:
+    def _print_policy(self, draft: Policy, groups: list[Group], people: list[User]) -> None:
         """Print what becomes of one policy of the file."""
         named = f"{draft.team.name}: {draft.name}"
         stored = in_force(draft)

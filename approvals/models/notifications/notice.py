@@ -15,7 +15,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from checkpoints.postgresql.batch_query import typed
+from checkpoints.postgresql.batch_query import type_numbers
 from checkpoints.postgresql.sql import run_sql
 
 LEASE = timedelta(minutes=2)  # longer than a slice of sending with its last message
@@ -198,7 +198,7 @@ def known_to(gates: Collection[int]) -> dict[int, set[tuple[int, str, int | None
     sql = (
         "SELECT gate_id, user_id, channel, address_id FROM approvals_notice WHERE gate_id = ANY($1) AND kind = 'asked'"
     )
-    for gate, *who in run_sql(sql, [typed(list(gates))]):
+    for gate, *who in run_sql(sql, [type_numbers(list(gates))]):
         found.setdefault(gate, set()).add(tuple(who))
     return found
 

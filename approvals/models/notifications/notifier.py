@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from checkpoints.events.commit_order import Cursor, newest
+from checkpoints.events.commit_order import Cursor, newest_cursor
 from checkpoints.postgresql.sql import run_sql
 
 LEASE = timedelta(minutes=2)
@@ -47,7 +47,7 @@ class NoticeCursor(models.Model):
         """Return the cursor. The first call of an installation starts at the newest event: nobody hears of the past."""
         row = cls.objects.first()
         if row is None:
-            start = newest()
+            start = newest_cursor()
             row = cls.objects.get_or_create(id=1, defaults={"xid": start.xid, "event": start.id})[0]
         return Cursor(row.xid, row.event)
 

@@ -123,7 +123,7 @@ def _plain(value: Any, schema: Mapping[str, Any], at: str, seen: _Seen) -> Any:
 
 
 def _is_number(schema: Mapping[str, Any], at: str) -> bool:
-    return json_pointer.tokens(at)[-1:] == [AMOUNT] or is_decimal(schema_at(schema, at))
+    return json_pointer.split_pointer(at)[-1:] == [AMOUNT] or is_decimal(schema_at(schema, at))
 
 
 def _number(said: Any) -> Any:

@@ -9,12 +9,12 @@ from datetime import timedelta
 from django.contrib.auth.models import Group, User
 from django.utils.text import capfirst
 
-from approvals.english import listed
+from approvals.english import join_names
 from approvals.models import Gate, Policy
 from approvals.policy.requirements import Requirements, Role, Rule, Stage
 from approvals.policy.tally import Tally, first_stage
 from checkpoints.actors import of_user
-from checkpoints.admin.durations import spelled
+from checkpoints.admin.durations import spell_duration
 
 _NUMBERS = (
     "", "one", "two", "three", "four", "five",
@@ -66,7 +66,7 @@ def role(asked: Role, names: Names) -> str:
 
 def stage(asked: Stage, names: Names) -> str:
     """Write `one of Finance and one of Legal`."""
-    return listed(role(each, names) for each in asked.roles)
+    return join_names(role(each, names) for each in asked.roles)
 
 
 def chain(stages: Sequence[Stage], names: Names) -> str:
@@ -92,7 +92,7 @@ def why(needs: Requirements, *, edited: bool) -> list[str]:
     `edited`: somebody changed what was asked, so that no rule would have approved it as it is.
     """
     if needs.sampled and not edited:
-        return [f"A sample: {listed(map(_rule, needs.rules))} would have approved this by itself."]
+        return [f"A sample: {join_names(map(_rule, needs.rules))} would have approved this by itself."]
     unclear = [
         (f"The rule “{rule}” could not be evaluated ({why}), so the strictest that it may ask is required.")
         for rule, why in needs.unclear
@@ -100,7 +100,7 @@ def why(needs: Requirements, *, edited: bool) -> list[str]:
     counted = [f"“{each}”" for each in needs.rules if each not in dict(needs.unclear)]
     if not counted:
         return unclear
-    words = f"By the rule {listed(counted)}." if len(counted) == 1 else f"By the rules {listed(counted)}."
+    words = f"By the rule {join_names(counted)}." if len(counted) == 1 else f"By the rules {join_names(counted)}."
     return [words, *unclear]
 
 
@@ -123,7 +123,7 @@ def _of_rule(rule: Rule, own: Requirements, names: Names) -> str:
     if needs.risk:
         said.append(f"The risk is at least {needs.risk}.")
     if "deadline" in rule.require and needs.deadline is not None:
-        said.append(f"Within {spelled(timedelta(seconds=needs.deadline))}.")
+        said.append(f"Within {spell_duration(timedelta(seconds=needs.deadline))}.")
     if "on_expiry" in rule.require:
         said.append(f"After the deadline: {_ENDS[needs.on_expiry]}.")
     return " ".join(said)

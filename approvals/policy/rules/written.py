@@ -22,8 +22,8 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 
 from approvals.policy.requirements import ENDS, RISKS, Role, Rule, Stage, stages_json, stages_of
-from checkpoints.admin.durations import parsed, spelled
-from checkpoints.values.canonical_json import canonical
+from checkpoints.admin.durations import parse_duration, spell_duration
+from checkpoints.values.canonical_json import encode_canonical
 
 from . import expressions
 from .stage_words import Names
@@ -209,7 +209,7 @@ def _lines(value: Any, directory: Directory) -> list[dict[str, Any]]:
 
 
 def _span(value: Any, directory: Directory) -> int:
-    span = parsed(value) if isinstance(value, str) else None
+    span = parse_duration(value) if isinstance(value, str) else None
     if span is None or span < SHORTEST:
         raise WrongText('Write a duration of a minute or more, for example "4 h".')
     return int(span.total_seconds())
@@ -253,7 +253,7 @@ def _table(rule: Rule, directory: Directory) -> str:
             from_json = stages_text(stages_of(value), directory).splitlines()
             lines.append(f"{key} = [{', '.join(map(_string, from_json))}]")
         elif stored == "deadline":
-            lines.append(f"{key} = {_string(spelled(timedelta(seconds=value)))}")
+            lines.append(f"{key} = {_string(spell_duration(timedelta(seconds=value)))}")
         elif isinstance(value, bool | int):
             lines.append(f"{key} = {str(value).lower()}")
         else:
@@ -264,15 +264,15 @@ def _table(rule: Rule, directory: Directory) -> str:
 def _string(text: str) -> str:
     """Write a TOML string; in single quotes where it can be, so that an expression reads as it is."""
     plain = "'" not in text and text.isprintable()
-    return f"'{text}'" if plain and '"' in text else canonical(text).decode()
+    return f"'{text}'" if plain and '"' in text else encode_canonical(text).decode()
 
 
 def stored_stages(stages: Sequence[Stage]) -> str:
     """Return the text of a policy's column; "" for none."""
-    return canonical(stages_json(stages)).decode() if stages else ""
+    return encode_canonical(stages_json(stages)).decode() if stages else ""
 
 
 def stored_rules(rules: Sequence[Rule]) -> str:
     """Return the text of a policy's column; "" for none."""
     said = [{"name": rule.name, "when": rule.when, "require": dict(rule.require)} for rule in rules]
-    return canonical(said).decode() if said else ""
+    return encode_canonical(said).decode() if said else ""

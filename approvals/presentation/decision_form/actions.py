@@ -50,7 +50,7 @@ class ActionSheet:
         """Return the label of the argument at a pointer."""
         nodes = self.form.nodes if self.form else ()
         named = next((each.label for each in nodes if each.pointer == place), "")
-        return named or " ".join(json_pointer.tokens(place)).replace("_", " ")
+        return named or " ".join(json_pointer.split_pointer(place)).replace("_", " ")
 
     @property
     def named(self) -> str:
@@ -147,7 +147,7 @@ def _openings(form: Form | None) -> dict[str, str]:
 
 def changes_of(action: Action, before: Any, after: Any) -> list[dict[str, Any]]:
     """List the differences between two values of an action's arguments, as rows with secrets masked."""
-    return action.redaction.rows(patch.changes(before, after))
+    return action.redaction.rows(patch.list_changes(before, after))
 
 
 def form_of(
@@ -192,7 +192,7 @@ def without(arguments: Any, places: Sequence[str]) -> Any:
     """Return the arguments without those already shown as pinned."""
     if not isinstance(arguments, dict):
         return None if "" in places else arguments
-    tops = {json_pointer.tokens(place)[0] for place in places if len(json_pointer.tokens(place)) == 1}
+    tops = {json_pointer.split_pointer(place)[0] for place in places if len(json_pointer.split_pointer(place)) == 1}
     return {name: value for name, value in arguments.items() if name not in tops}
 
 
@@ -201,7 +201,7 @@ def changes_between(old: Card, new: Card) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for action in new.actions:
         earlier = old.action(action.id)
-        if earlier is None or patch.same(earlier.arguments, action.arguments):
+        if earlier is None or patch.are_same(earlier.arguments, action.arguments):
             continue
         several = len(new.actions) > 1
         for row in changes_of(action, earlier.arguments, action.arguments):

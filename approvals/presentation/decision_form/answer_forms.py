@@ -50,7 +50,7 @@ def answer_form(
 
 def blank(schema: Mapping[str, Any]) -> Any:
     """Return the value that such a form starts with: the default, or an object to fill in."""
-    part = walk.resolved(schema, schema)
+    part = walk.resolve_part(schema, schema)
     return schema.get("default", {} if part.get("type") == "object" else None)
 
 

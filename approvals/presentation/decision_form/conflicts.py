@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.decisions import edit_state
-from approvals.errors import Problem, problem
+from approvals.errors import Problem, make_problem
 from approvals.forms import Form, FormField, merging, names
 from checkpoints.values import json_pointer
 
@@ -77,7 +77,7 @@ def undecided(open_ones: Mapping[str, OpenConflict], card: Card) -> list[Problem
                 continue
             prefix = names.split(name)[0]
             action = next((one for one in card.actions if actions.prefix(one) == prefix), None)
-            found.append(problem(CHOOSE, action=action.id if action else "", pointer=pointer_of(name)))
+            found.append(make_problem(CHOOSE, action=action.id if action else "", pointer=pointer_of(name)))
     return found
 
 
@@ -95,7 +95,7 @@ def merged(
         open_ones = [name for name in found if names.split(name)[0] == actions.prefix(action)]
         made = merging.merged(old, _drawn(next_one), {name: found.pop(name).mine for name in open_ones})
         secret = {each.name for each in old.fields if each.kind == "secret"}
-        texts |= made.texts | names.drawn(posted, actions.prefix(action))
+        texts |= made.texts | names.display_marks(posted, actions.prefix(action))
         found |= {name: OpenConflict(mine=text) for name, text in made.conflicts.items() if name not in secret}
     return texts, found
 
@@ -133,7 +133,7 @@ def _field(form: Form, name: str) -> FormField | None:
 
 def of_state(pointer: str) -> str:
     """Return the name of a conflict about a place of the whole state."""
-    return STATE + "".join("/" + names.encoded(token) for token in json_pointer.tokens(pointer))
+    return STATE + "".join("/" + names.encoded(token) for token in json_pointer.split_pointer(pointer))
 
 
 def is_of_state(name: str) -> bool:

@@ -11,7 +11,7 @@ from approvals.forms import Form, names
 from approvals.forms.texts import as_json
 from approvals.models import Proposal
 from approvals.schema import redact
-from approvals.schema.redact import Redaction, placeholder
+from approvals.schema.redact import Redaction, placeholder_for
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json, json_pointer, patch
 
@@ -60,16 +60,16 @@ def _mask(fields: dict[str, str], name: str, veil: Redaction) -> None:
     if text is None or not veil:
         return
     try:
-        value = canonical_json.parse(text)
+        value = canonical_json.parse_json(text)
     except ValueRefused:
         del fields[name]
         return
-    typed = [place for place in veil.places(value) if not _stands(json_pointer.find(value, place))]
+    typed = [place for place in veil.places(value) if not _stands(json_pointer.find_value(value, place))]
     for place in typed:
-        value = patch.put(value, place, placeholder(place))
+        value = patch.put(value, place, placeholder_for(place))
     fields[name] = as_json(value) if typed else text
 
 
 def _stands(value: object) -> bool:
     """Tell whether a value is a placeholder, perhaps of another place, from which its item was moved."""
-    return isinstance(value, str) and value.startswith(placeholder("/"))
+    return isinstance(value, str) and value.startswith(placeholder_for("/"))

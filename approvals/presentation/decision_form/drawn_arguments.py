@@ -58,7 +58,7 @@ def _fields(action: Action, drawing: Drawing) -> Iterator[DrawnArguments]:
     """Draw an object beside the one that is there now, field by field."""
     now, hidden = json_pointer.get(action.arguments, drawing.at), action.redaction.at(drawing.at)
     if isinstance(now, dict):
-        rows = hidden.rows(patch.changes(present_of(drawing), now))
+        rows = hidden.rows(patch.list_changes(present_of(drawing), now))
         placed = [{**row, "pointer": drawing.at + row["pointer"]} for row in rows]
         name = json_pointer.get(action.masked, drawing.name) if drawing.name else ""
         yield DrawnArguments(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from approvals.cards.action import Action
-from approvals.errors import Problem, problem
+from approvals.errors import Problem, make_problem
 from approvals.forms import Form, FormField, merging, texts
 from approvals.presentation.text import line_diff
 from approvals.schema.redact import MASK
@@ -57,7 +57,7 @@ def composed(posted: Mapping[str, str], action: Action, drawn: Form) -> tuple[di
             continue
         text, opposed = merging.three_ways(field.rendered, field.text, final, lines=True)
         if opposed:
-            faults.append(problem(TWICE, action=action.id, pointer=field.pointer))
+            faults.append(make_problem(TWICE, action=action.id, pointer=field.pointer))
         whole[field.name] = field.text if text is None else text
     return whole, faults
 

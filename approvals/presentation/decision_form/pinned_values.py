@@ -73,8 +73,8 @@ def pinned_of(
 def _called(node: FormNode | None, place: str, *, quoted: bool) -> tuple[str, str]:
     """Return (the name of a pinned value, where `quoted` also the external program's name for it)."""
     if quoted:
-        return exact_call.dotted(place) or "all of it", node.place.said if node else ""
-    plain = node.label if node else " ".join(json_pointer.tokens(place)).replace("_", " ")
+        return exact_call.dotted(place) or "all of it", node.place.title if node else ""
+    plain = node.label if node else " ".join(json_pointer.split_pointer(place)).replace("_", " ")
     return plain or "all of it", ""
 
 

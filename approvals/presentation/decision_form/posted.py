@@ -10,7 +10,7 @@ from approvals.cards.action import EDIT, SETTLES
 from approvals.cards.card import Card, Question
 from approvals.cards.verdicts import ActionVerdict, wordless
 from approvals.decisions import edit_state, per_action
-from approvals.errors import Problem, problem
+from approvals.errors import Problem, make_problem
 from approvals.models import Proposal
 from approvals.presentation.gate_facts import preconditions
 from approvals.schema.redact import OPEN, Redaction
@@ -174,14 +174,14 @@ def edited(base: PostedDecision, form: Mapping[str, str], card: Card, whole: Typ
     chosen = base.chosen
     problems = problems if chosen in ("approve", "edit") else []
     if chosen not in ("approve", "edit", "reject"):
-        problems.append(problem("Choose Approve, Edit or Reject.", pointer="/verdict"))
+        problems.append(make_problem("Choose Approve, Edit or Reject.", pointer="/verdict"))
     elif chosen == "approve" and (opposed := contradicted(card, base.each)):
         problems += opposed
     elif chosen == "approve" and (arguments or whole.posted or problems):
-        problems.append(problem(UNSENT, pointer="/verdict"))
+        problems.append(make_problem(UNSENT, pointer="/verdict"))
     elif chosen == "edit" and not (arguments or whole.posted or problems):
         lacking = any(action.missing for action in card.actions)
-        problems.append(problem(UNFILLED if lacking else UNCHANGED, pointer="/verdict"))
+        problems.append(make_problem(UNFILLED if lacking else UNCHANGED, pointer="/verdict"))
     typed = replace(whole, posted={**kept, **whole.posted}, arguments=arguments, errors=problems)
     decision: dict[str, Any] = {"verdict": chosen, "comment": base.comment}
     if chosen in ("approve", "edit"):
@@ -199,7 +199,7 @@ def contradicted(card: Card, each: Mapping[str, ChosenVerdict]) -> list[Problem]
     """List a problem for each action whose own choice contradicts an approval of everything."""
     said = [(action, each[action.id].verdict) for action in card.actions if action.id in each]
     return [
-        problem(CONTRADICTED, action=action.id, part="verdict")
+        make_problem(CONTRADICTED, action=action.id, part="verdict")
         for action, verdict in said
         if verdict in SETTLES and action.settled_as != verdict
     ]
@@ -242,7 +242,9 @@ def overridden(base: PostedDecision, card: Card) -> PostedDecision:
     """Read values that replace an action's arguments: an edit, reached from the reject menu."""
     arguments, problems = typed_edits.put_in_place(base.override, card)
     if not arguments and not problems:
-        problems.append(problem("This is the value that is there already: write another one.", pointer="/override"))
+        problems.append(
+            make_problem("This is the value that is there already: write another one.", pointer="/override")
+        )
     decision = {
         "verdict": "edit", "comment": base.comment, "arguments": arguments, "preconditions": base.only_if,
     }  # fmt: skip
@@ -255,10 +257,10 @@ def answered(base: PostedDecision, form: Mapping[str, str], card: Card, question
     problems: list[Problem] = []
     value = None
     if chosen is None:
-        problems.append(problem("Choose one of the answers.", pointer="/choice"))
+        problems.append(make_problem("Choose one of the answers.", pointer="/choice"))
     elif chosen.get("needs_value"):
         read = answer_forms.answer_form(card, chosen, form)
-        problems += [problem(said, pointer="/value" + place) for place, said in read.errors.items()]
+        problems += [make_problem(said, pointer="/value" + place) for place, said in read.errors.items()]
         value = read.value
     kept = {name: text for name, text in form.items() if name.startswith("value.")} | {"answer": base.answer}
     answer = {"choice": base.answer, "value": value}

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from approvals.cards.action import APPROVE, EDIT, LATER, REJECT, RESPOND, Action
 from approvals.cards.card import Card
 from approvals.consequences.verbs import third, with_amounts
-from approvals.english import counted, listed
+from approvals.english import count_of, join_names
 from approvals.presentation.text import amounts, exact_call, untrusted
 from checkpoints.runs.plans import PlanSpec
 
@@ -71,7 +71,7 @@ def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Cont
     for effect, mine in _running(card, running, stands):
         does = _as_verb(plan.title_of(effect))
         if (count := len(mine)) > 1:
-            does = f"{counted(count, 'time')} {does}"
+            does = f"{count_of(count, 'time')} {does}"
         known = [] if any(action.in_own_words(external=plan.external) for action in mine) else mine
         said.append(with_amounts(does, amounts_of(known)))
     return ", ".join(said)
@@ -88,10 +88,10 @@ def once(card: Card, plan: PlanSpec, *, stands: Container[str] = ()) -> str:
             said.append(f"runs “{untrusted.plain(plan.title_of(effect), limit=60)}”")
             continue
         titles = list(dict.fromkeys(action.title for action in mine if action.title)) or [plan.title_of(effect)]
-        said.append(with_amounts(listed(third(title) for title in titles), amounts_of(mine)))
+        said.append(with_amounts(join_names(third(title) for title in titles), amounts_of(mine)))
     if not said:
         return "Nothing runs. Finished actions are not undone" if stands else "Runs nothing"
-    listing = listed(said)
+    listing = join_names(said)
     words = (
         f"{listing[:1].upper()}{listing[1:]}, each once"
         if len(said) > 1

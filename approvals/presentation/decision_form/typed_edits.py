@@ -7,10 +7,10 @@ from typing import Any
 
 from approvals import forms
 from approvals.cards.card import Card
-from approvals.errors import Problem, problem
+from approvals.errors import Problem, make_problem
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
-from checkpoints.values.patch import same
+from checkpoints.values.patch import are_same
 
 from . import actions, left_out, whole_state
 from .actions import TypedDecision
@@ -30,11 +30,11 @@ def read(form: Mapping[str, str], card: Card) -> tuple[dict[str, Any], dict[str,
         texts, twice = left_out.composed(form, action, typed)
         filled = typed if texts == form else actions.form_of(action, texts)
         problems += twice
-        problems += [problem(said, action=action.id, pointer=place) for place, said in filled.errors.items()]
-        if filled.value is not action.arguments and not same(filled.value, action.arguments):
+        problems += [make_problem(said, action=action.id, pointer=place) for place, said in filled.errors.items()]
+        if filled.value is not action.arguments and not are_same(filled.value, action.arguments):
             arguments[action.id] = filled.value
         prefix = actions.prefix(action)
-        kept |= typed.touched | forms.names.drawn(form, prefix) | left_out.boxes_in(form, prefix)
+        kept |= typed.touched | forms.names.display_marks(form, prefix) | left_out.boxes_in(form, prefix)
     return arguments, kept, problems
 
 
@@ -59,7 +59,7 @@ def put_in_place(texts: Mapping[str, str], card: Card) -> tuple[dict[str, Any], 
         if action is None or not action.editable:
             continue
         try:
-            value = canonical_json.parse(text)
+            value = canonical_json.parse_json(text)
         except ValueRefused as refused:
             words = (
                 f"Write JSON: {refused.reason} at {refused.pointer}."
@@ -67,14 +67,14 @@ def put_in_place(texts: Mapping[str, str], card: Card) -> tuple[dict[str, Any], 
                 else f"Write JSON: {refused.reason}."
             )
             said = words
-            problems.append(problem(said, action=action_id))
+            problems.append(make_problem(said, action=action_id))
             continue
         try:
-            value = action.redaction.kept(value, action.arguments)
+            value = action.redaction.restore(value, action.arguments)
         except ValueRefused as refused:
-            problems.append(problem(f"{refused.reason}.", action=action_id, pointer=refused.pointer))
+            problems.append(make_problem(f"{refused.reason}.", action=action_id, pointer=refused.pointer))
             continue
-        if not same(value, action.arguments):
+        if not are_same(value, action.arguments):
             arguments[action_id] = value
     return arguments, problems
 

@@ -18,7 +18,7 @@ from approvals.cards.action import (
     SettledAction,
 )
 from approvals.cards.card import Card
-from approvals.errors import Problem, problem
+from approvals.errors import Problem, make_problem
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
 
@@ -129,11 +129,11 @@ def said_of(
     """Return (one action's verdict, as `Submission` takes it; problems). `arguments`: read from its fields."""
     verdict = chosen.verdict
     if verdict not in VERDICTS:
-        return {}, [problem(UNSAID, action=action.id, part="verdict")]
+        return {}, [make_problem(UNSAID, action=action.id, part="verdict")]
     if verdict == APPROVE and changed:
-        return {}, [problem(UNSENT, action=action.id, part="verdict")]
+        return {}, [make_problem(UNSENT, action=action.id, part="verdict")]
     if verdict == EDIT and not changed:
-        return {}, [problem(UNCHANGED, action=action.id, part="verdict")]
+        return {}, [make_problem(UNCHANGED, action=action.id, part="verdict")]
     said: dict[str, Any] = {"verdict": verdict}
     if verdict == EDIT:
         said["arguments"] = arguments
@@ -144,13 +144,13 @@ def said_of(
             said["response"] = response_of(action, chosen.response)
         except ValueRefused as refused:
             reason = f"Write JSON: {refused.reason}."
-            return {}, [problem(reason, action=action.id, part="response")]
+            return {}, [make_problem(reason, action=action.id, part="response")]
     return said, []
 
 
 def response_of(action: Action, text: str) -> Any:
     """Read a typed response as its value. Raises ValueRefused."""
-    return text if takes_text(action) else canonical_json.parse(text)
+    return text if takes_text(action) else canonical_json.parse_json(text)
 
 
 def takes_text(action: Action) -> bool:

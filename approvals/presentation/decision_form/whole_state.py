@@ -86,19 +86,19 @@ def read(form: Mapping[str, str], state: Mapping[str, Any] | None, veil: Redacti
         return TypedDecision()
     typed = TypedDecision(posted={NAME: text} if text else {})
     try:
-        value = canonical_json.parse(text)
+        value = canonical_json.parse_json(text)
     except ValueRefused as refused:
         said = f"Write JSON: {refused.reason}."
         return replace(typed, errors=[fault(said, refused.pointer)])
     if not isinstance(value, dict):
         return replace(typed, errors=[fault("Write the whole state: an object with its fields.")])
     try:
-        value = _settled(form, veil.kept(value, dict(state or {})), state or {})
+        value = _settled(form, veil.restore(value, dict(state or {})), state or {})
     except ValueRefused as refused:
         return replace(typed, errors=[fault(f"{refused.reason}.", refused.pointer)])
-    if state is not None and patch.same(value, dict(state)):
+    if state is not None and patch.are_same(value, dict(state)):
         return TypedDecision()
-    return replace(typed, state=value, rows=veil.rows(patch.changes(dict(state or {}), value)))
+    return replace(typed, state=value, rows=veil.rows(patch.list_changes(dict(state or {}), value)))
 
 
 def carried(
@@ -119,7 +119,7 @@ def carried(
     if sent.state is None or before is None:
         return replace(typed, posted={**typed.posted, NAME: text}), {}
     merged, opposed = merging.values(dict(before), dict(sent.state), dict(now))
-    rows = veil.rows(patch.changes(dict(now), merged))
+    rows = veil.rows(patch.list_changes(dict(now), merged))
     kept = {**typed.posted, NAME: written(merged, veil)}
     shown = veil.masked(merged, named=True)
     found = {conflicts.of_state(at): OpenConflict(mine=_json(shown, at)) for at in opposed}
@@ -129,7 +129,7 @@ def carried(
 def conflict_shown(name: str, each: OpenConflict, state: Mapping[str, Any], veil: Redaction) -> ShownConflict:
     """Return a conflict of the whole state for the page."""
     at = conflicts.pointer_of(name)
-    label = " ".join(json_pointer.tokens(at))
+    label = " ".join(json_pointer.split_pointer(at))
     theirs = _json(veil.masked(dict(state), named=True), at)
     return ShownConflict(
         name=name, action="Whole state", label=label, mine=each.mine, theirs=theirs, counts=each.counts,
@@ -152,6 +152,6 @@ def _settled(form: Mapping[str, str], value: dict[str, Any], state: Mapping[str,
         now = json_pointer.get(dict(state), at, MISSING)
         if now is not MISSING:
             value = patch.put(value, at, now)
-        elif json_pointer.has(value, at):
+        elif json_pointer.has_value(value, at):
             value = patch.apply([{"op": "remove", "path": at}], value)
     return value

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from approvals.english import listed, plural, quoted
+from approvals.english import join_names, noun_for, quote_titles
 from approvals.impact.result import ChildVerdict, Impact, ImpactRow, ImpactVerdict
 from checkpoints.runs.plans import in_words
 
@@ -107,7 +107,7 @@ def _may(impact: Impact, title: str, rows: Sequence[ImpactRow]) -> ImpactLine | 
 def _depends(impact: Impact, rows: Sequence[ImpactRow]) -> str:
     """Say what decides whether these steps run, or ask: earlier steps, or people at other gates."""
     on = {step for row in rows for step in row.on}
-    gates = quoted([impact.title_of(gate) for gate in impact.beside if gate in on])
+    gates = quote_titles([impact.title_of(gate) for gate in impact.beside if gate in on])
     if on.isdisjoint(impact.beside):
         return "decided by earlier steps" if on else ""
     if on.issubset(impact.beside):
@@ -167,8 +167,8 @@ def _inside(impact: Impact) -> ImpactLine | None:
     if not impact.inside:
         return None
     names = tuple(dict.fromkeys(name for each in impact.inside for name in each.tools))
-    places = listed(_first([str(each.checkpoint) for each in impact.inside]))
-    where = f"{plural(len(impact.inside), 'checkpoint')} {places}"
+    places = join_names(_first([str(each.checkpoint) for each in impact.inside]))
+    where = f"{noun_for(len(impact.inside), 'checkpoint')} {places}"
     words = f"Called inside {where}: nothing undoes that, and it may happen again"
     return ImpactLine(effect="oneway", title="Tools stay done", names=_first(names), said=words)
 
@@ -187,7 +187,7 @@ def _children(impact: Impact) -> list[ImpactLine]:
         found = [child for child in impact.children if child.fate is fate]
         names = _first([f"R-{child.run}" for child in found])
         undone = dict.fromkeys(step for child in found for step in child.undone)
-        back = f"{'which undoes' if what else 'undoes'} {quoted(map(in_words, undone))}" if undone else ""
+        back = f"{'which undoes' if what else 'undoes'} {quote_titles(map(in_words, undone))}" if undone else ""
         said = ", ".join(filter(None, [what, back]))
         lines += [ImpactLine(effect=effect, title=title, names=names, said=said)] if found else []
     for ended, title in ((False, "Cannot be undone"), (True, "Stays done")):

@@ -15,7 +15,7 @@ from cachetools import LRUCache, cached
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-from approvals.english import listed, plural, quoted
+from approvals.english import join_names, noun_for, quote_titles
 from approvals.impact.result import Impact, ImpactVerdict
 from approvals.presentation.gate_facts.agreement import Agreement
 from approvals.presentation.text import size_limit, untrusted
@@ -142,12 +142,12 @@ def expiry(impact: Impact) -> str:
     happens = [each for each in said if each]
     if not happens:
         return "After that the gate expires and nothing is done"
-    return f"After that the gate expires: {listed(happens)}"
+    return f"After that the gate expires: {join_names(happens)}"
 
 
 def undone(impact: Impact) -> str:
     """Say what is undone: `“Pay” is undone and “Book” may be undone`; "" for nothing."""
-    return listed(filter(None, _undone(impact)))
+    return join_names(filter(None, _undone(impact)))
 
 
 def _undone(impact: Impact) -> tuple[str, str]:
@@ -159,7 +159,7 @@ def _undone(impact: Impact) -> tuple[str, str]:
 
 
 def _which(steps: Sequence[str], does: str, do: str = "") -> str:
-    return f"{quoted(steps)} {plural(len(steps), does, do or does)}" if steps else ""
+    return f"{quote_titles(steps)} {noun_for(len(steps), does, do or does)}" if steps else ""
 
 
 def _agreeing(agreement: Agreement, *, left: int, edited: bool, answer: bool = False) -> ImpactLine:
@@ -184,15 +184,15 @@ def _agreeing(agreement: Agreement, *, left: int, edited: bool, answer: bool = F
 def _cancels(names: Sequence[str], *, answer: bool) -> str:
     if answer:
         words = (
-            f"Your answer cancels the approval of {listed(names)}, who must approve again"
+            f"Your answer cancels the approval of {join_names(names)}, who must approve again"
             if len(names) == 1
-            else f"Your answer cancels the approvals of {listed(names)}, who must approve again"
+            else f"Your answer cancels the approvals of {join_names(names)}, who must approve again"
         )
     else:
         words = (
-            f"Your edit cancels the approval of {listed(names)}, who must approve again"
+            f"Your edit cancels the approval of {join_names(names)}, who must approve again"
             if len(names) == 1
-            else f"Your edit cancels the approvals of {listed(names)}, who must approve again"
+            else f"Your edit cancels the approvals of {join_names(names)}, who must approve again"
         )
     return words
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 
-from approvals.english import counted
+from approvals.english import count_of
 
 
 def lasting(span: timedelta) -> str:
@@ -24,7 +24,7 @@ def lasting(span: timedelta) -> str:
         words = f"{hours} h {rest} min" if rest and hours < 10 else f"{hours} h"
         return words
     days = minutes // (24 * 60)
-    return counted(days, "day")
+    return count_of(days, "day")
 
 
 def remaining(span: timedelta) -> str:

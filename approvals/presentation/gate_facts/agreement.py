@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
-from approvals.english import counted, listed
+from approvals.english import count_of, join_names
 from approvals.models import Decision, Gate, Proposal
 from approvals.policy import authority, authorship, enough_reviewers, required, tally
 from approvals.policy.authority import Seat
@@ -19,7 +19,7 @@ from approvals.policy.rules import missing_policy, stage_words
 from approvals.policy.rules.stage_words import Names
 from approvals.policy.tally import CountedVote, Tally
 from checkpoints import actors
-from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.prepared_rows import prepared_statement
 
 from . import outcomes, preconditions
 
@@ -87,7 +87,7 @@ class Agreement:
 
     @property
     def needed(self) -> str:
-        return f"{counted(self.quorum, 'approval')} needed"
+        return f"{count_of(self.quorum, 'approval')} needed"
 
     def left(self, *, current: bool) -> int:
         """Return how many more people have to approve after the reader; not `current`: after their edit."""
@@ -185,7 +185,7 @@ def _with_turns(
     )
 
 
-@prepared
+@prepared_statement
 def _decisions(gate: Any) -> QuerySet[Decision]:
     found = Decision.objects.filter(gate=gate).select_related("user", "on_behalf_of", "proposal")
     return found.order_by("created_at")
@@ -241,7 +241,7 @@ def reviewers(gate: Gate, needs: Requirements) -> str:
         said.append("not the person who started it or owns its token")
         if wrote := authorship.authors_of(gate):
             people = actors.names(f"user:{each}" for each in wrote).values()
-            said[-1] += f", nor {listed(sorted(people))}, who wrote part of it"
+            said[-1] += f", nor {join_names(sorted(people))}, who wrote part of it"
     if needs.step_up:
         by_passkey = policy.step_up_method == policy.StepUpMethod.PASSKEY
         said.append("passkey required" if by_passkey else "confirmation required")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from num2words import num2words  # type: ignore[import-untyped]
 
-from approvals.english import counted
+from approvals.english import count_of
 from approvals.models import Gate, Outcome
 from approvals.presentation.text.exact_call import AT_GATE
 
@@ -50,7 +50,7 @@ def of_gate(gate: Gate, *, reader: User, heard: bool) -> GateAttempt | None:
     last = seen.filter(pk=gate.rejected_before_id or 0).first()
     same = last is None or not set(last.likeness).isdisjoint(gate.likeness)
     number = num2words(gate.attempt, to="ordinal" if gate.attempt <= IN_WORDS else "ordinal_num", lang="en")
-    often = counted(rejected, "time")
+    often = count_of(rejected, "time")
     return GateAttempt(
         how="same" if same else "run", gate=last, heard=heard, times={1: "once", 2: "twice"}.get(rejected, often),
         title=f"{number.capitalize()} attempt",

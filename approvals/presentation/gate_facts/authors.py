@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from approvals.english import listed
+from approvals.english import join_names
 from approvals.gates import state_secrets
 from approvals.models import Gate
 from approvals.policy import authorship
@@ -51,9 +51,9 @@ def _sentence(what: Contribution, person: str, *, own: int) -> str:
     if what.what == authorship.FORKED:
         if not changed:
             return "" if what.run == own else f"{person} forked {run}, from which this comes"
-        return f"{person} changed {listed(changed)} at checkpoint {what.at} for the fork {run}"
+        return f"{person} changed {join_names(changed)} at checkpoint {what.at} for the fork {run}"
     where = f"checkpoint {what.at}" if what.run == own else f"checkpoint {what.at} of {run}"
-    return f"{person} changed {listed(changed) or 'the state'} at {where}"
+    return f"{person} changed {join_names(changed) or 'the state'} at {where}"
 
 
 def _changed(what: Contribution) -> Sequence[str]:
@@ -67,7 +67,7 @@ def _changed(what: Contribution) -> Sequence[str]:
         return []
     # In words that stand on pages for long, whoever wrote a mark of a secret.
     veil = state_secrets.of_plan(what.run, Plan.objects.get(pk=saved.plan_id))
-    rows = veil.rows(patch.changes(before, after))
+    rows = veil.rows(patch.list_changes(before, after))
     named = [_row(each) for each in rows[:MOST]]
     return [*named, f"{len(rows) - MOST} more"] if len(rows) > MOST else named
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from approvals.cards.card import Card
 from approvals.consequences.outcome_fates import ASKED_AGAIN, STATES, OutcomeFate
-from approvals.english import listed, quoted
+from approvals.english import join_names, quote_titles
 from approvals.models import Gate
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.values import json_pointer
@@ -80,11 +80,11 @@ def why_again(fate: OutcomeFate, card: Card) -> str:
     if reopened.get("failed"):
         return "it failed"
     rows = reopened.get("changes", [])
-    seen = {json_pointer.tokens(row["pointer"])[0] for row in rows if row["of"] == "world"}
+    seen = {json_pointer.split_pointer(row["pointer"])[0] for row in rows if row["of"] == "world"}
     checks = [each for each in card.preconditions if each.observes in seen]
     if checks:
         words = [" ".join(filter(None, each.around())).rstrip(" :.") for each in checks]
-        return f"{quoted(words)} no longer holds"
+        return f"{quote_titles(words)} no longer holds"
     return "what would run has changed" if rows else ""
 
 
@@ -96,12 +96,12 @@ def say_fate(fate: OutcomeFate, plan: PlanSpec, card: Card, *, checked: bool) ->
     said = []
     for state, titles in by_state.items():
         if state == "waiting" and checked:
-            said.append(f"Next: {quoted(titles)}, if the safety checks still hold.")
+            said.append(f"Next: {quote_titles(titles)}, if the safety checks still hold.")
         elif state == "waiting":
-            said.append(f"Next: {quoted(titles)}.")
+            said.append(f"Next: {quote_titles(titles)}.")
         else:
             word = str(RESULTS[state][0])
-            said.append(f"{quoted(titles)}: {word[:1].lower()}{word[1:]}.")
+            said.append(f"{quote_titles(titles)}: {word[:1].lower()}{word[1:]}.")
     if fate.state == ASKED_AGAIN and (why := why_again(fate, card)):
         said.append(f"{why[:1].upper()}{why[1:]}.")
     return " ".join(said)
@@ -114,5 +114,5 @@ def count_fates(fates: Iterable[FateWords]) -> str:
     for state in STATES[::-1]:
         counted[str(RESULTS[state][1])] += sum(each.state == state for each in every)
     words = ", ".join(f"{number} {word}" for word, number in counted.items() if number)
-    why = listed(each.why for each in every if each.why)
+    why = join_names(each.why for each in every if each.why)
     return f"{words}: {why}" if why else words

@@ -9,7 +9,7 @@ from typing import Any
 
 from approvals.cards.action import Action
 from approvals.consequences.outcome_fates import OutcomeFate
-from approvals.english import listed
+from approvals.english import join_names
 from approvals.models import Gate, Outcome
 from checkpoints import actors
 from checkpoints.runs.plans import PlanSpec
@@ -137,7 +137,7 @@ def deciders(outcome: Outcome) -> str:
     """Name the people whose decisions counted, or the rule that approved."""
     if outcome.by_rule:
         return outcome.by_name
-    return listed(actors.of_user(decision.user).name for decision in outcome.decisions.all())
+    return join_names(actors.of_user(decision.user).name for decision in outcome.decisions.all())
 
 
 def sentence(outcome: Outcome, plan: PlanSpec, fate: OutcomeFate | None) -> str:

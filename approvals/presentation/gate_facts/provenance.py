@@ -17,7 +17,7 @@ from typing import Any, Self
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.cards.drawing import COMMAND
-from approvals.english import quoted
+from approvals.english import quote_titles
 from approvals.models import Gate
 from approvals.presentation.text import exact_call
 from checkpoints.values import artifacts
@@ -44,7 +44,7 @@ FACTS = ("for_whom", "amount", "cost_of_delay", "resource")
 
 def in_quotes(words: str, *, outside: bool) -> str:
     """Return words for a line of plain text, quoted where an external program supplied them (`outside`)."""
-    return quoted([words]) if outside and words else words
+    return quote_titles([words]) if outside and words else words
 
 
 @dataclass(frozen=True)

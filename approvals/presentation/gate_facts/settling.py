@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from approvals.english import listed
+from approvals.english import join_names
 from approvals.models import Gate
 
 from .agreement import Agreement, VoteLine
@@ -56,7 +56,7 @@ def held(gate: Gate, agreement: Agreement, *, then: str, now: datetime) -> HeldD
     kind = gate.settles_as
     state = "rejected" if kind == "rejected" else "approved"
     counting = [voice for voice in agreement.voices if voice.state == state]
-    words = f"{HEADS.get(kind, HEADS['mixed'])} by {listed(_names(counting))}."
+    words = f"{HEADS.get(kind, HEADS['mixed'])} by {join_names(_names(counting))}."
     return HeldDecision(
         kind=kind,
         words=words,

@@ -49,7 +49,7 @@ def _alike(edit: dict[str, Any], row: dict[str, Any]) -> bool:
 def words_between(before: Card, now: Card) -> list[dict[str, Any]]:
     """List the differences of two cards' words, as rows for a diff."""
     two = [{name: getattr(card, name) for name in WORDS if getattr(card, name)} for card in (before, now)]
-    return patch.changes(*two)
+    return patch.list_changes(*two)
 
 
 @dataclass
@@ -90,7 +90,7 @@ class ShownChanges:
     @property
     def read_beyond(self) -> list[tuple[str, list[str]]]:
         """List the effects that read fields edited in that way: (name, fields)."""
-        names = {json_pointer.tokens(row["pointer"])[0] for row in self.beyond}
+        names = {json_pointer.split_pointer(row["pointer"])[0] for row in self.beyond}
         effects = [step for step in self.page.plan.steps if step.kind == "effect"]
         reads = {step.name: sorted(names.intersection(step.reads)) for step in effects}
         return [(name, fields) for name, fields in reads.items() if fields]

@@ -11,7 +11,7 @@ from django.utils import timezone
 from approvals.cards.action import EDIT
 from approvals.decisions.decision_impact import DecisionImpact
 from approvals.decisions.edit import NextProposal
-from approvals.english import quoted
+from approvals.english import quote_titles
 from approvals.gates import closing
 from approvals.impact import Impact, ImpactVerdict
 from approvals.impact.result import names
@@ -198,7 +198,7 @@ class OfferedChoices:
         if self.page.open:
             final = next((row.names for row in self.approval.rows if row.effect == "oneway"), ())
         if final:
-            return f"{quoted(final)} cannot be undone"
+            return f"{quote_titles(final)} cannot be undone"
         new = [step for step in allowed if step.name not in self._stands("approve")]
         undone_by = [action.undo for action in self.page.card.actions if new] + [step.undo for step in new]
         theirs = any(self.page.provenance.quotes(action) for action in self.page.card.actions)
@@ -249,7 +249,7 @@ class OfferedChoices:
         return f"Send this answer and run {self._called(self.page.card.allows)}"
 
     def _called(self, steps: Iterable[str]) -> str:
-        return quoted(map(self.page.plan.title_of, steps))
+        return quote_titles(map(self.page.plan.title_of, steps))
 
     @cached_property
     def mix(self) -> NextProposal | None:

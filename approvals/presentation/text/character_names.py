@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from approvals.english import counted
+from approvals.english import count_of
 
 NAMES = {
     "\u200b": "zero-width space",
@@ -44,4 +44,4 @@ def marks_name(marks: str) -> str:
     """Name combining marks: `30 combining marks`; a single one by its own name."""
     if len(marks) == 1:
         return hidden_name(marks)
-    return counted(len(marks), "combining mark")
+    return count_of(len(marks), "combining mark")

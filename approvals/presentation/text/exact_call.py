@@ -50,19 +50,19 @@ class ExactCall:
 def call(action: Action) -> ExactCall:
     """Return an action's call: its pinned arguments, then its first plain ones."""
     shown = action.masked
-    places = [place for place in action.pinned if json_pointer.has(shown, place)]
+    places = [place for place in action.pinned if json_pointer.has_value(shown, place)]
     members = shown.items() if isinstance(shown, Mapping) and "" not in places else ()
     plain = [json_pointer.join("", name) for name, each in members if not isinstance(each, (dict, list))]
     places += [place for place in plain if place not in places][: max(SHOWN - len(places), 0)]
-    parts = tuple((dotted(place) or "all of it", json_pointer.find(shown, place)) for place in places)
-    tops = {json_pointer.tokens(place)[0] for place in places if place}
+    parts = tuple((dotted(place) or "all of it", json_pointer.find_value(shown, place)) for place in places)
+    tops = {json_pointer.split_pointer(place)[0] for place in places if place}
     left = 0 if "" in places or not isinstance(shown, Mapping) else len(set(shown) - tops)
     return ExactCall(tool=action.tool, parts=parts, more=left)
 
 
 def dotted(pointer: str) -> str:
     """Write `/lines/0/amount` as `lines.0.amount`."""
-    return ".".join(json_pointer.tokens(pointer))
+    return ".".join(json_pointer.split_pointer(pointer))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ class CallLeaf:
     @cached_property
     def words(self) -> set[str]:
         """Return the words of its path's names, in lower case."""
-        return {word.lower() for token in json_pointer.tokens(self.pointer) for word in _WORDS.findall(token)}
+        return {word.lower() for token in json_pointer.split_pointer(self.pointer) for word in _WORDS.findall(token)}
 
 
 class TooMany(Exception):
@@ -130,7 +130,7 @@ def leaves(*actions: Action, masked: Masked) -> list[CallLeaf]:
             if isinstance(value, (dict, list)):
                 left += reversed([(json_pointer.join(place, name), each) for name, each in _members(value)])
             elif value is not None and value != redact.MASK:
-                pinned = any(json_pointer.covers(pin, place) for pin in action.pinned)
+                pinned = any(json_pointer.covers_place(pin, place) for pin in action.pinned)
                 found.append(CallLeaf(pointer=place, value=value, pinned=pinned, action=action))
     return found
 

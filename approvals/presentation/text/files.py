@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from approvals.english import counted
+from approvals.english import count_of
 from checkpoints.values import artifacts
 from checkpoints.values.artifacts import MARK
 
@@ -52,7 +52,7 @@ def words(text: str) -> str:
     if not is_plain(value):
         return untrusted.plain(text)
     name = untrusted.plain(value.get("name", ""), limit=80)
-    size = counted(value["size"], "byte")
+    size = count_of(value["size"], "byte")
     return ", ".join(filter(None, [name, size, f"SHA-256 {value[MARK][:SHOWN]}"]))
 
 

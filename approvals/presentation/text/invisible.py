@@ -26,11 +26,21 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Literal
 
-from approvals.english import counted
+from approvals.english import count_of
 
 from . import lookalikes, size_limit
 from .character_names import marks_name, repeated_name
-from .unseen_characters import PILE, PLAIN, TAGS, is_hidden, is_mark, is_odd_space, is_ordinary, is_overlay, unseen
+from .unseen_characters import (
+    PILE,
+    PLAIN,
+    TAGS,
+    find_unseen,
+    is_hidden,
+    is_mark,
+    is_odd_space,
+    is_ordinary,
+    is_overlay,
+)
 
 HEAD = 6_000  # characters shown before the middle is folded away
 TAIL = 1_500
@@ -151,7 +161,7 @@ def measured(blank: str, *, rest: str | None, first: bool) -> TextPiece:
     lines = blank.count("\n")
     # The first line break of the stretch ends the line before it, where there is one.
     count = lines - (not first) if lines else len(blank)
-    what = f"{counted(count, 'blank line' if lines else 'space')} collapsed"
+    what = f"{count_of(count, 'blank line' if lines else 'space')} collapsed"
     if rest is None:
         return TextPiece("blank", note=what, count=len(blank))
     following = sum(1 for line in rest.splitlines() if line.strip())
@@ -182,7 +192,7 @@ def readable(text: str, *, value: bool) -> Iterator[TextPiece]:
         wrong = lookalikes.in_host(host) or lookalikes.in_word(word, beside)
         if not (wrong or "://" in word[:start] or word[start:].startswith("www.")):
             continue
-        begin = start if any(unseen(word[:start], value=value)) else 0  # of what is drawn as an address
+        begin = start if any(find_unseen(word[:start], value=value)) else 0  # of what is drawn as an address
         yield from visible(text[at : match.start() + begin], value=value)
         yield TextPiece("lookalike" if wrong else "host", text=word[begin:stop], note=wrong)
         at = match.start() + stop
@@ -216,7 +226,7 @@ def host_in(word: str) -> tuple[int, int, str] | None:
 def visible(text: str, *, value: bool) -> Iterator[TextPiece]:
     """Cut a text at what is not seen in it."""
     at = 0
-    for start, end in unseen(text, value=value):
+    for start, end in find_unseen(text, value=value):
         if at < start:
             yield TextPiece("text", text=text[at:start])
         at, part, count = end, text[start:end], end - start

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from approvals.english import counted
+from approvals.english import count_of
 from checkpoints.values import json_pointer
 
 from . import files, lookalikes, untrusted
@@ -134,7 +134,7 @@ def measure(value: dict[str, Any] | list[Any]) -> str:
     """Write the size of an object or list: `5 fields`, `list of 23`."""
     if isinstance(value, list):
         return f"list of {len(value):,}"
-    return counted(len(value), "field")
+    return count_of(len(value), "field")
 
 
 def branch(value: Any, *, pointer: str, whole: str, files_at: str = "") -> SafeString:

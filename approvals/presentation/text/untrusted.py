@@ -156,7 +156,7 @@ def letters(wrong: str) -> SafeString:
 
 def place(pointer: str) -> str:
     """Write a JSON Pointer for people: `/proposal/amount` as "proposal, amount" with an arrowhead between."""
-    tokens = json_pointer.tokens(pointer) if pointer.startswith("/") else []
+    tokens = json_pointer.split_pointer(pointer) if pointer.startswith("/") else []
     return " \u203a ".join(tokens) or "all of it"
 
 

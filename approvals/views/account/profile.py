@@ -14,7 +14,7 @@ from approvals.accounts import preferences
 from approvals.models import Profile
 from approvals.notifications import changing
 from approvals.presentation import names as person_names
-from approvals.time_zones import known
+from approvals.time_zones import known_zones
 from approvals.views.access import private, reader_of
 from checkpoints import actors
 from checkpoints.access.permissions import own_teams
@@ -25,7 +25,7 @@ from checkpoints.events import event_log
 @private
 def page(request: HttpRequest) -> HttpResponse:
     """Show the reader's profile."""
-    return _show(request, preferences.of(reader_of(request)))
+    return _show(request, preferences.profile_of(reader_of(request)))
 
 
 @require_POST
@@ -33,9 +33,9 @@ def page(request: HttpRequest) -> HttpResponse:
 def save(request: HttpRequest) -> HttpResponse:
     """Save the profile, and have this browser follow it at once; 422 with the input where a name is refused."""
     reader, form = reader_of(request), request.POST
-    chosen = preferences.of(reader)
+    chosen = preferences.profile_of(reader)
     before = chosen.zone
-    chosen.zone = zone if (zone := form.get("zone", "")) in known() else ""
+    chosen.zone = zone if (zone := form.get("zone", "")) in known_zones() else ""
     chosen.theme = theme if (theme := form.get("theme", "")) in Profile.Theme.values else ""
     chosen.hotkeys = form.get("hotkeys") == "on"
     names = {name: person_names.normal_form(form.get(name, "")) for name in ("first_name", "last_name")}
@@ -62,7 +62,9 @@ def _show(
     context = {
         "section": "profile", "chosen": chosen, "wrong": wrong, "themes": Profile.Theme.choices,
         "typed": typed or {"first_name": reader.first_name, "last_name": reader.last_name},
-        "zones": sorted(name for name in known() if "/" in name and not name.startswith(("Etc/", "posix/", "right/"))),
+        "zones": sorted(
+            name for name in known_zones() if "/" in name and not name.startswith(("Etc/", "posix/", "right/"))
+        ),
         "teams": list(own_teams(reader).order_by("name")),
     }  # fmt: skip
     return render(request, "account_pages/profile.html", context, status=status)

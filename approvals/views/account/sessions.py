@@ -7,7 +7,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals.accounts import methods, sign_ins, user_agents
-from approvals.sessions import stored
+from approvals.sessions import digest_of_key
 from approvals.views.access import private, reader_of
 from checkpoints import actors
 
@@ -16,7 +16,7 @@ from checkpoints import actors
 @private
 def page(request: HttpRequest) -> HttpResponse:
     """List the reader's sessions, the one used last first."""
-    here = stored(request.session.session_key or "")
+    here = digest_of_key(request.session.session_key or "")
     rows = [
         {
             "row": row, "browser": user_agents.named(row.browser), "by": methods.in_words(row.method),

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from approvals.assignments import away
 from approvals.assignments.errors import AwayRefused
 from approvals.models import Delegation
-from checkpoints.access.permissions import colleagues
+from checkpoints.access.permissions import colleagues_of
 
 from ..access import private, reader_of
 
@@ -72,7 +72,7 @@ def _show(request: HttpRequest, refusal: AwayRefused | None = None) -> HttpRespo
         "zone": timezone.get_current_timezone_name(),
         "planned": _shown(planned.filter(person=reader).order_by("starts_at", "pk")),
         "others": planned.filter(delegate=reader).order_by("starts_at", "pk"),
-        "colleagues": colleagues(reader)[:500], "scopes": away.scopes(reader),
+        "colleagues": colleagues_of(reader)[:500], "scopes": away.scopes(reader),
         "teams": request.POST.getlist("teams"), "policies": request.POST.getlist("policies"),
     }  # fmt: skip
     return render(request, "account_pages/away.html", context, status=refusal.status if refusal else 200)
@@ -101,7 +101,7 @@ def _colleague(reader: User, said: str) -> User | None:
     if not said:
         return None
     known = said.isascii() and said.isdigit() and len(said) < 10
-    found = colleagues(reader).filter(pk=int(said)).first() if known else None
+    found = colleagues_of(reader).filter(pk=int(said)).first() if known else None
     if found is None:
         raise AwayRefused("Choose somebody who is in one of your teams.")
     return found

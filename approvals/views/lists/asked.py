@@ -21,9 +21,9 @@ from approvals.gates.lists.queue_filters import QueueFilters
 from approvals.gates.lists.queue_orders import SORTS
 from approvals.gates.lists.queues import ALL, BY_ME, CLAIMED, CLOSED, DECIDED, GROUPS, MINE, SNOOZED, ReaderReach
 from approvals.models import BulkOrder, Gate, SavedView
-from checkpoints.postgresql.batch_query import BatchStatement, columns
-from checkpoints.postgresql.prepared_rows import OneOf, prepared
-from checkpoints.postgresql.sql import storable
+from checkpoints.postgresql.batch_query import BatchStatement, select_columns
+from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
+from checkpoints.postgresql.sql import make_storable
 from checkpoints.postgresql.text_search import words_of
 
 # Queue -> (name, icon, words for an empty one).
@@ -61,7 +61,7 @@ class InboxFilters:
     def of(cls, said: Mapping[str, str], *, view: SavedView | None = None) -> InboxFilters:
         """Read an address's query; what it says itself goes before what the saved view says."""
         before = dict(parse_qsl(view.query)) if view else {}
-        asked = {name: storable(said[name] if name in said else before.get(name, "")).strip() for name in NAMED}
+        asked = {name: make_storable(said[name] if name in said else before.get(name, "")).strip() for name in NAMED}
         queue = asked["queue"] if asked["queue"] in QUEUES else MINE
         return cls(
             queue=queue,
@@ -124,13 +124,13 @@ class OwnLists:
         return cls(views=views, stopped=next(iter(found["stopped"]), None))
 
 
-@prepared
+@prepared_statement
 def _own(user: Any, teams: Any) -> BatchStatement:
     seen = SavedView.objects.filter(Q(user=user) | OneOf(F("team"), teams))
     names = {name: name for name in ("id", "name", "query", "opens", "user_id", "team_id")}
     who = {name: f"user__{name}" for name in ("username", "first_name", "last_name")}
     under_way = BulkOrder.objects.filter(user=user, finished_at=None).order_by("-pk")
-    return columns(
+    return select_columns(
         views=seen.values(one=JSONObject(**names, **who, team="team__name")),
         stopped=under_way.values("pk")[:1],
     )

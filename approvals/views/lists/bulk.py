@@ -26,7 +26,7 @@ from approvals.policy import step_up
 from approvals.policy.bulk import MOST
 from approvals.presentation import bulk
 from approvals.views.access import private, reader_of
-from checkpoints.postgresql.sql import storable
+from checkpoints.postgresql.sql import make_storable
 
 from .asked import InboxFilters
 
@@ -138,5 +138,5 @@ def choices_in(said: list[str]) -> list[BulkChoice]:
         except ValueError:
             continue
         if numbers_in([number]):
-            found.append(BulkChoice(int(number), digest, storable(shown)))
+            found.append(BulkChoice(int(number), digest, make_storable(shown)))
     return found

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from approvals.live.page_frame import reach_of
 from approvals.models import SavedView
 from approvals.views.access import private, reader_of
-from checkpoints.postgresql.sql import storable
+from checkpoints.postgresql.sql import make_storable
 
 from .asked import InboxFilters, OwnLists
 
@@ -80,7 +80,7 @@ def change(request: HttpRequest, view_id: int) -> HttpResponse:
 def _written(view: SavedView, request: HttpRequest) -> SavedView:
     """Save a view with the name, the team and the start that were posted. Raises NotSaved."""
     said: dict[str, Any] = request.POST.dict()
-    name, team = storable(" ".join(said.get("name", "").split())), said.get("team", "")
+    name, team = make_storable(" ".join(said.get("name", "").split())), said.get("team", "")
     if not 0 < len(name) <= 60:
         raise NotSaved("Give the view a name of at most 60 characters.")
     teams = reach_of(request).teams

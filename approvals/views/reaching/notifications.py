@@ -15,9 +15,9 @@ from approvals.models import Notice, NotificationPreference
 from approvals.notifications import changing, log, notifying
 from approvals.notifications.channel import channels
 from approvals.notifications.message import NoticeKind
-from approvals.time_zones import COOKIE, known
+from approvals.time_zones import COOKIE, known_zones
 from approvals.views.access import private, reader_of
-from checkpoints.postgresql.sql import storable
+from checkpoints.postgresql.sql import make_storable
 
 TESTS = 5  # test messages of one person to one address, on average, within ten minutes
 
@@ -39,7 +39,7 @@ def change(request: HttpRequest) -> HttpResponse:
     except changing.SettingsRefused as refused:
         return show(request, changing.of(reader), refused=str(refused), status=422)
     response = HttpResponseRedirect(reverse("notifications") + "?saved", status=303)
-    preferences.hand_over(response, preferences.of(reader))
+    preferences.hand_over(response, preferences.profile_of(reader))
     return response
 
 
@@ -47,7 +47,7 @@ def change(request: HttpRequest) -> HttpResponse:
 @private
 def test(request: HttpRequest) -> HttpResponse:
     """Send the reader a test message to each of their addresses of one channel."""
-    reader, name = reader_of(request), storable(request.POST.get("channel", ""))
+    reader, name = reader_of(request), make_storable(request.POST.get("channel", ""))
     chosen = next((each for each in channels() if each.name == name), None)
     found = [each for each in chosen.addresses(people=[reader.pk]) if each.person == reader.pk] if chosen else []
     lately = Notice.objects.filter(
@@ -75,11 +75,11 @@ def show(
     fit = channels()
     addresses = {each.name: each.addresses(people=[reader.pk]) for each in fit}
     browsers = request.COOKIES.get(COOKIE, "")
-    settings.zone = preferences.of(reader).zone or (browsers if browsers in known() else "UTC")
+    settings.zone = preferences.profile_of(reader).zone or (browsers if browsers in known_zones() else "UTC")
     context = {
         "settings": settings, "saved": saved, "tested": tested, "refused": refused,
         "channels": [(each, addresses[each.name]) for each in fit],
-        "rows": changing.rows(settings), "lead": changing.lead_of(settings), "zones": sorted(known()),
+        "rows": changing.rows(settings), "lead": changing.lead_of(settings), "zones": sorted(known_zones()),
         "log": log.of_person(reader), "digests": _digests(settings), "reader": reader,
     }  # fmt: skip
     return render(request, "notifications/page.html", context, status=status)

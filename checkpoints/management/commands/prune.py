@@ -10,7 +10,7 @@ from checkpoints.actors import SYSTEM
 from checkpoints.models import Prune
 from checkpoints.retention import prune_report, prunes
 from checkpoints.retention.errors import PruneRefused
-from checkpoints.retention.prune_lock import alone
+from checkpoints.retention.prune_lock import hold_prune_lock
 
 SHOWN = 50  # runs that are named; --json has all of them
 
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
 
     def handle(self, *, dry_run: bool = False, **options: Any) -> None:
-        with alone(wait=True):
+        with hold_prune_lock(wait=True):
             self._prune(dry_run=dry_run, as_json=options["json"])
 
     def _prune(self, *, dry_run: bool, as_json: bool) -> None:

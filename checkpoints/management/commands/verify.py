@@ -20,7 +20,7 @@ class Command(BaseCommand):
         parser.add_argument("run", nargs="?", help="a run's number, such as 7 or R-7; all runs and seals if left out")
 
     def handle(self, *, run: str | None = None, **options: Any) -> None:
-        if not event_proof.key():
+        if not event_proof.seal_key():
             self.stdout.write(f"Note: {database.NO_KEY}.")
         problems = verify_all() if run is None else verify_run(self._run(run))
         for problem in problems[:SHOWN]:

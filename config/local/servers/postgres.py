@@ -24,7 +24,7 @@ from urllib.parse import quote
 import psutil
 
 from config.local.errors import StackRefused
-from config.local.process import spawn, stop, tied, unprivileged
+from config.local.process import spawn_process, stop_process, tie_to_parent, unprivileged_account
 
 SUPERUSER = "postgres"
 SOCKET_NAME = ".s.PGSQL.5432"
@@ -72,7 +72,7 @@ class Postgres:
 
         Raises StackRefused when it does not come up, with the last line it said where `out` is a file.
         """
-        account = unprivileged()
+        account = unprivileged_account()
         for folder in (self.data, self.sockets):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if account is not None:
@@ -82,8 +82,8 @@ class Postgres:
         self.clear_stale_lock()
         options = [f"-c{name}={value}" for name, value in (SETTINGS | self.settings).items()]
         command = [str(binaries() / "postgres"), "-D", str(self.data), "-k", str(self.sockets), *options]
-        self.process = spawn(
-            tied(command, dies_by=signal.SIGINT, account=account, needs=[binaries(), self.data, self.sockets]),
+        self.process = spawn_process(
+            tie_to_parent(command, dies_by=signal.SIGINT, account=account, needs=[binaries(), self.data, self.sockets]),
             out=out,
             cwd=self.data,
         )
@@ -99,7 +99,10 @@ class Postgres:
         if self.settings.get("fsync") == "off":
             command.append("--no-sync")
         made = subprocess.run(
-            tied(command, account=account, needs=[binaries(), self.data]), cwd=self.data, capture_output=True, text=True
+            tie_to_parent(command, account=account, needs=[binaries(), self.data]),
+            cwd=self.data,
+            capture_output=True,
+            text=True,
         )
         if made.returncode:
             raise StackRefused(
@@ -147,5 +150,5 @@ class Postgres:
         """Stop the server: SIGINT ends sessions and writes a checkpoint, SIGQUIT leaves recovery to the next start."""
         if self.process is None:
             return
-        stop(self.process, by=by, within=STOP_WITHIN)
+        stop_process(self.process, by=by, within=STOP_WITHIN)
         self.process = None

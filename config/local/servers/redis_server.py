@@ -18,7 +18,7 @@ from urllib.parse import quote
 import redis
 
 from config.local.errors import StackRefused
-from config.local.process import spawn, stop, tied
+from config.local.process import spawn_process, stop_process, tie_to_parent
 
 START_WITHIN = 15.0  # seconds
 STOP_WITHIN = 5.0
@@ -56,7 +56,7 @@ class Redis:
         self.socket.unlink(missing_ok=True)
         options = ["--port", "0", "--unixsocket", str(self.socket), "--unixsocketperm", "700"]
         options += ["--dir", str(self.folder), "--save", "", "--appendonly", "no", "--loglevel", "warning"]
-        self.process = spawn(tied([binary(), *options]), out=out, cwd=self.folder)
+        self.process = spawn_process(tie_to_parent([binary(), *options]), out=out, cwd=self.folder)
         until = time.monotonic() + START_WITHIN
         with redis.Redis.from_url(self.url, socket_timeout=2) as client:
             while True:
@@ -73,6 +73,6 @@ class Redis:
         """Stop the server; its socket goes with it."""
         if self.process is None:
             return
-        stop(self.process, by=signal.SIGTERM, within=STOP_WITHIN)
+        stop_process(self.process, by=signal.SIGTERM, within=STOP_WITHIN)
         self.process = None
         self.socket.unlink(missing_ok=True)

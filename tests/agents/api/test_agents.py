@@ -8,7 +8,7 @@ import pytest
 
 from agents.api.programs.versions import StepBody
 from agents.definition.options import EffectOptions, GateOptions, StepOptions, default_of
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from tests.factories import MEMBER, READER, ann, bob, make_plan, make_run, make_spec, make_team, make_user, unique
 from tests.harness.signed_in_clients import signed_in
 
@@ -27,7 +27,7 @@ def test_an_agent_is_told_with_its_versions_its_steps_and_the_schema_of_its_stat
     answer = signed_in(ann(team)).get(f"/api/agents/{name}", {"version": "1"})
     told, spec = answer.json(), make_spec(name, version="1")
     assert (told["version"], told["versions"]) == ("1", ["2", "1"])
-    assert b'"state_schema":' + canonical(spec.state_schema) + b"}" in answer.content
+    assert b'"state_schema":' + encode_canonical(spec.state_schema) + b"}" in answer.content
     assert [(step["name"], step["kind"]) for step in told["steps"]] == [(one.name, one.kind) for one in spec.steps]
     pay = next(step for step in told["steps"] if step["name"] == "pay")
     assert (pay["undo"], pay["guarded"]) == ("cancel_payment", True)

@@ -8,7 +8,7 @@ from typing import Any
 from checkpoints import store
 from checkpoints.models import Checkpoint
 from checkpoints.values import patch
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from tests.factories import ann, make_run, make_team
 from tests.harness.signed_in_clients import signed_in
 
@@ -20,7 +20,7 @@ def test_a_state_is_sent_as_the_bytes_that_its_digest_covers() -> None:
     run = make_exact_run()
     answer = signed_in(ann(run.team)).get(f"/api/runs/{run.pk}/checkpoints/1")
     state = store.load(run).state
-    assert answer.content.endswith(b',"state":' + canonical(state) + b"}")
+    assert answer.content.endswith(b',"state":' + encode_canonical(state) + b"}")
     for text in (b'"count":1,', b'"share":1.0,', b'"huge":18446744073709551617,', b'"tiny":-0.0', b"[1,1.0,1844"):
         assert text in answer.content
 
@@ -28,7 +28,7 @@ def test_a_state_is_sent_as_the_bytes_that_its_digest_covers() -> None:
 def test_a_number_keeps_its_type_and_its_size() -> None:
     run = make_exact_run()
     order = ask(ann(run.team), f"/api/runs/{run.pk}/checkpoints/1")["state"]["order"]
-    assert canonical(order) == canonical(EXACT)
+    assert encode_canonical(order) == encode_canonical(EXACT)
 
 
 def test_a_value_as_deep_as_the_store_takes_is_read_back() -> None:
@@ -73,9 +73,9 @@ def test_a_difference_is_the_patch_from_one_state_to_the_other_exact_to_the_type
     first, second = (store.load_checkpoint(row.id).state for row in Checkpoint.objects.filter(run=run).order_by("seq"))
     found = json.loads(answer.content)
     assert sorted(each["path"] for each in found) == ["/feedback/1", "/feedback/3", "/order/count", "/order/huge"]
-    assert canonical(patch.apply(found, first)) == canonical(second)
+    assert encode_canonical(patch.apply(found, first)) == encode_canonical(second)
     back = ask(ann(run.team), f"/api/runs/{run.pk}/checkpoints/2/diff", to=1)
-    assert canonical(patch.apply(back, second)) == canonical(first)
+    assert encode_canonical(patch.apply(back, second)) == encode_canonical(first)
     assert ask(ann(run.team), f"/api/runs/{run.pk}/checkpoints/2/diff", to=2) == []
 
 

@@ -38,7 +38,7 @@ def follow(user: User, after: str, **query: Any) -> list[dict[str, Any]]:
 
 def busy() -> tuple[Group, Group, str]:
     """A team and its reviewers, and a cursor before what happened to them and to strangers."""
-    before = str(commit_order.newest())
+    before = str(commit_order.newest_cursor())
     support, finance = make_team(may=MEMBER), make_team("Finance", may=REVIEWER)
     policy = make_policy(support, groups=(finance,))
     for _ in range(3):
@@ -64,7 +64,7 @@ def test_pages_of_facts_follow_each_other_without_a_gap_or_a_repeat_as_the_socke
 
 def test_what_others_do_is_passed_over_once_and_never_read_again() -> None:
     _, _, before = busy()
-    newest = commit_order.newest()
+    newest = commit_order.newest_cursor()
     page = ask(eve(), "/api/events", after=before)
     assert (page["items"], page["more"]) == ([], False)
     assert Cursor.parse(page["next"]) >= newest > Cursor.parse(before)
@@ -114,8 +114,8 @@ def test_a_place_that_no_reader_may_come_to_yet_is_not_ahead() -> None:
     with psycopg.connect(os.environ["DATABASE_URL"]) as other:
         other.execute("SELECT pg_current_xact_id()")
         make_gate(team=team)
-        newest = Cursor.of(Event.objects.latest("xid", "id"))
-        assert newest > commit_order.newest()
+        newest = Cursor.from_event(Event.objects.latest("xid", "id"))
+        assert newest > commit_order.newest_cursor()
         page = ask(reader, "/api/events", after=str(newest))
         assert (page["items"], page["next"]) == ([], str(newest))
         access = access_of(session_of(reader))
@@ -130,7 +130,7 @@ def test_those_who_missed_much_and_little_are_told_apart_in_few_statements(monke
     access, stranger = access_of(session_of(ann(support))), access_of(session_of(eve()))
     assert access is not None
     assert stranger is not None
-    far, near = Cursor.parse(before), commit_order.newest()
+    far, near = Cursor.parse(before), commit_order.newest_cursor()
     make_gate(policy=make_policy(support, name="default"))
     horizon.reached()
     with CaptureQueriesContext(connection) as statements:

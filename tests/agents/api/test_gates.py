@@ -7,7 +7,7 @@ import hashlib
 from approvals.gates.page.shown_gate import shown
 from approvals.presentation.gate_page.page import GatePage
 from checkpoints.models import Checkpoint
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from tests.factories import (
     MEMBER,
     READER,
@@ -126,7 +126,7 @@ def test_a_rejection_and_an_answer_are_told() -> None:
     answered = ask(ann(team), f"/api/gates/{asked.pk}")
     assert answered["card"]["question"] == make_question().question
     value = answered["outcome"]["answer"]
-    assert canonical(value) == canonical({"choice": "happened", "value": {"huge": 2**64, "share": 1.0}})
+    assert encode_canonical(value) == encode_canonical({"choice": "happened", "value": {"huge": 2**64, "share": 1.0}})
 
 
 def test_what_does_not_match_its_digest_is_not_shown() -> None:

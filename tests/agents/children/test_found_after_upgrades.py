@@ -293,7 +293,7 @@ class Boss(Agent):
 
     @step
     def fan_out(self, ledger: str, by_model: bool) -> dict[str, Any]:
-        given = registry.named("pays_and_tells").agent.State(ledger=ledger) if by_model else {"ledger": ledger}
+        given = registry.agent_named("pays_and_tells").agent.State(ledger=ledger) if by_model else {"ledger": ledger}
         child = self.spawn("pays_and_tells", given)
         self.wait_for_signal("go")
         return {"done": len(self.gather(child))}

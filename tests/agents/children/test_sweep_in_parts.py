@@ -42,7 +42,7 @@ def test_orders_that_stay_open_do_not_hide_those_of_later_runs(
 def test_held_children_that_cannot_go_yet_do_not_hide_those_of_later_runs(parents: list[Run]) -> None:
     last = parents[-1]
     Run.objects.filter(pk=child(last, "a").pk).update(status="waiting", token=1)
-    sweep = ChildSweep(held=parents[0].pk - 1)
+    sweep = ChildSweep(released=parents[0].pk - 1)
     for _ in parents:
         sweep()
     assert child(last, "d").status == "queued"

@@ -131,7 +131,7 @@ def test_a_run_of_a_past_version_is_brought_to_its_end(path: Path, tmp_path: Pat
         return
     assert bring_to_its_end(run).status == "completed", run.reason
     agent = path.relative_to(CORPUS).parts[0]
-    assert run.plan.version == registry.named(agent).spec.version
+    assert run.plan.version == registry.agent_named(agent).spec.version
     assert state(run)[OUTCOMES[agent]]
 
 

@@ -16,7 +16,7 @@ from approvals.gates import preflight_facts
 from approvals.models import Gate
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Checkpoint, Event, Run
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.factories import ann
 from tests.factories.driven_runs import advance, advance_to_rest, decide, make_run, open_gate, state, trail
 
@@ -57,7 +57,7 @@ def test_a_renamed_step_is_red_before_anybody_decides_and_the_decision_is_refuse
     assert open_gate(run).decisions.count() == 0
     told = Event.objects.filter(run_id=run.pk, kind="decision.refused").first()
     assert told is not None
-    assert decode(bytes(told.data)) == {"kind": "cannot_resume", "verdict": "approve", "checks": ["version"]}
+    assert decode_canonical(bytes(told.data)) == {"kind": "cannot_resume", "verdict": "approve", "checks": ["version"]}
 
 
 def test_with_the_upcaster_written_every_waiting_run_resumes_to_its_end(deploy: Deploy) -> None:
@@ -169,7 +169,7 @@ def test_a_rejection_that_goes_back_to_before_an_upgrade_is_brought_up_from_ther
     advance_to_rest(run)
     assert trail(run)[4:7] == [("gate", "review"), ("rewind", "review"), ("upcast", "find")]
     told = Event.objects.filter(run_id=run.pk, kind="run.upcast").order_by("pk").values_list("data", flat=True)
-    assert [decode(bytes(data))["upcasters"] for data in told] == [["from_1"], ["from_1", "from_2"]]
+    assert [decode_canonical(bytes(data))["upcasters"] for data in told] == [["from_1"], ["from_1", "from_2"]]
 
 
 def test_a_rejection_that_ends_the_run_ends_it_without_any_code(deploy: Deploy) -> None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from agents import Agent, AgentError, Jump, effect, gate, step
 from agents.definition import registry
-from agents.definition.inferred_writes import untitled
+from agents.definition.inferred_writes import strip_title
 from agents.definition.plan_builder import plan_of
 from agents.definition.registered import RegisteredAgent
 from agents.errors import UnknownAgent
@@ -246,7 +246,7 @@ def test_writes_are_read_from_every_return_of_the_step_itself() -> None:
 
 
 def test_the_plan_says_what_the_declaration_says() -> None:
-    spec = registry.named("payer").spec
+    spec = registry.agent_named("payer").spec
     assert [each.name for each in spec.steps] == ["propose", "review", "read", "pay", "mail"]
     pay_spec, review = spec.step("pay"), spec.step("review")
     assert (pay_spec.kind, pay_spec.reads, pay_spec.writes) == ("effect", ("ledger", "proposal"), ("payment",))
@@ -275,10 +275,10 @@ def pay(self, amount: int, key: str) -> None:
 @pytest.mark.parametrize("more", [', title="Pay"', ', title="Pay, (all) of it"', ",\n    title='Pay'\n    \"it\""])
 def test_the_code_hash_covers_no_title(more: str) -> None:
     """Naming a step for people was a change of its code, and stopped the runs that were under way."""
-    assert untitled(PAYS.format(more=more)) == PAYS.format(more="")
-    assert untitled(PAYS.format(more=", retry=2")) == PAYS.format(more=", retry=2")
-    assert untitled("@step(title='A')\ndef one(self): ...") == "@step\ndef one(self): ..."
-    assert untitled("@chart(title='A')\n@step\ndef one(self): ...") == "@chart(title='A')\n@step\ndef one(self): ..."
+    assert strip_title(PAYS.format(more=more)) == PAYS.format(more="")
+    assert strip_title(PAYS.format(more=", retry=2")) == PAYS.format(more=", retry=2")
+    assert strip_title("@step(title='A')\ndef one(self): ...") == "@step\ndef one(self): ..."
+    assert strip_title("@chart(title='A')\n@step\ndef one(self): ...") == "@chart(title='A')\n@step\ndef one(self): ..."
 
 
 def test_a_title_stands_in_the_plan_and_changes_no_code() -> None:
@@ -297,12 +297,12 @@ def test_a_plan_is_stored_once_and_an_unknown_name_lists_the_known_ones() -> Non
     registry.plans()
     assert Plan.objects.filter(agent="hopper", version="1").count() == 1
     with pytest.raises(UnknownAgent, match=r"no agent named nobody; known: asker, .*payer"):
-        registry.named("nobody")
+        registry.agent_named("nobody")
 
 
 def test_other_code_under_a_version_that_runs_wait_on_is_refused() -> None:
     run = make_run("hopper")
-    known = registry.named("hopper")
+    known = registry.agent_named("hopper")
     other = RegisteredAgent(known.agent, plan_of(agent(name="hopper", one=plain)))
     with pytest.raises(PlanChanged, match="The code of hopper 1 changed while"):
         registry.register(other)

@@ -42,7 +42,7 @@ from checkpoints.errors import NotVerified
 from checkpoints.models import Event, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.seals.problem import IntegrityProblem
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 from tests.factories import REJECTION, ann, bob, make_gate, make_policy, make_team, make_user
 from tests.factories import decide as say
 from tests.factories.driven_runs import advance, advance_to_rest, answer, decide, make_run, open_gate
@@ -232,12 +232,13 @@ def test_a_vote_that_is_removed_is_found() -> None:
 def forge(run: Run, *, tell: bool) -> None:
     """Close the run's gate with what the application's role may write: another amount, two grants, nobody's word."""
     gate = open_gate(run)
-    body = decode(bytes(gate.standing().body))
+    body = decode_canonical(bytes(gate.standing().body))
     body["actions"][0]["arguments"] = {"to": "EVIL", "amount": "99999.00"}
-    forged = Proposal.objects.create(gate=gate, number=2, body=canonical(body), digest=binding.seen(body))
+    forged = Proposal.objects.create(gate=gate, number=2, body=encode_canonical(body), digest=binding.seen(body))
     outcome = Outcome.objects.create(
-        gate=gate, proposal=forged, kind="approved", arguments=canonical({"pay": body["actions"][0]["arguments"]}),
-        patch=canonical([{"op": "replace", "path": "/proposal", "value": {"to": "EVIL", "amount": "99999.00"}}]),
+        gate=gate, proposal=forged, kind="approved",
+        arguments=encode_canonical({"pay": body["actions"][0]["arguments"]}),
+        patch=encode_canonical([{"op": "replace", "path": "/proposal", "value": {"to": "EVIL", "amount": "99999.00"}}]),
         seen=bytes(forged.digest), to_run=b"x" * 32, by="user:1", by_name="Ann Okafor",
     )  # fmt: skip
     grants = [Grant.objects.create(outcome=outcome, action="pay", effect=name) for name in ("pay", "mail")]
@@ -249,7 +250,7 @@ def forge(run: Run, *, tell: bool) -> None:
         data = {"kind": "approved", **evidence.ended(closed, outcome, [], grants)}
         Event.objects.create(
             kind="gate.closed", run_id=run.pk, team_id=run.team_id, subject=gate.subject, version=2, actor="user:1",
-            actor_name="Ann Okafor", data=canonical(data),
+            actor_name="Ann Okafor", data=encode_canonical(data),
         )  # fmt: skip
 
 
@@ -310,7 +311,7 @@ def test_a_result_that_somebody_wrote_into_the_ledger_is_not_taken_over(ledger: 
     run = paid(ledger)
     row = Effect.objects.get(run=run, step="pay")
     rewind.rewind(run, to=1, by=ann(run.team))
-    with altered(row, result=canonical({"payment": "forged"})):
+    with altered(row, result=encode_canonical({"payment": "forged"})):
         for _ in range(4):
             advance(run)
         assert (run.status, run.reason.split(";")[0]) == (
@@ -327,7 +328,7 @@ def test_nor_by_a_fork(ledger: Path) -> None:
     decide(fork)
     advance_to_rest(fork)
     answer(fork, RecoveryAnswer.TAKE)
-    with altered(row, result=canonical({"payment": "forged"})):
+    with altered(row, result=encode_canonical({"payment": "forged"})):
         advance(fork)
     assert fork.status == "failed"
     assert f"Integrity fault at effect {row.pk}" in fork.reason
@@ -464,7 +465,7 @@ def test_an_effect_that_was_set_back_to_before_it_was_done_is_found(run: Run) ->
 def test_a_row_of_a_number_that_is_far_away_keeps_no_verification_busy() -> None:
     """It went through all numbers up to it, five hundred at a time."""
     far = 9_000_000_000_000_000_000
-    told = {"kind": "gate.opened", "subject": f"gate:{far}", "data": canonical({"rows": {}})}
+    told = {"kind": "gate.opened", "subject": f"gate:{far}", "data": encode_canonical({"rows": {}})}
     event = Event.objects.create(**told, actor="system", actor_name="x")
     cover = covered_rows.covers["gate"]
     try:
@@ -547,7 +548,7 @@ def test_the_applications_role_changes_of_an_effect_only_what_came_of_it(run: Ru
 def test_an_event_does_not_vouch_for_an_effect_that_was_altered_before_its_end(run: Run) -> None:
     row = Effect.objects.select_related("run").get(run=run, step="pay")
     events = told(row)
-    with altered(row, result=canonical({"payment": "anothers"})):
+    with altered(row, result=encode_canonical({"payment": "anothers"})):
         with pytest.raises(NotVerified, match=f"effect {row.pk}: differs from what event"):
             row.kept(by=SYSTEM)
         assert (Effect.objects.get(pk=row.pk).status, told(row)) == ("done", events)
@@ -561,7 +562,7 @@ def test_a_result_that_nobody_got_is_not_undone(ledger: Path) -> None:
     rewind.rewind(run, to=1, by=ann(run.team))
     run.refresh_from_db()
     cancel.cancel(run, by=ann(run.team), reason="Not this.")
-    with altered(row, result=canonical({"payment": "anothers"})):
+    with altered(row, result=encode_canonical({"payment": "anothers"})):
         for _ in range(4):
             advance(run)
         assert "differs from what event" in run.reason

@@ -25,7 +25,7 @@ from checkpoints.actors import SYSTEM
 from checkpoints.audit import covered_rows
 from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Checkpoint, Event, Run
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.checkpoints.retention.pruned_runs import keep, pruned
 from tests.factories import ann, bob, make_policy, make_team, mira
 from tests.factories.driven_runs import advance_to_rest, decide, make_run, open_gate
@@ -195,7 +195,7 @@ def known_before() -> list[str]:
 
 def moved(gate: Gate) -> dict[str, str]:
     """The rows of the last event that moved the gate."""
-    rows: dict[str, str] = decode(bytes(Event.objects.filter(subject=gate.subject).latest("pk").data))[ROWS]
+    rows: dict[str, str] = decode_canonical(bytes(Event.objects.filter(subject=gate.subject).latest("pk").data))[ROWS]
     return rows
 
 

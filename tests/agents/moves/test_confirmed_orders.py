@@ -132,7 +132,7 @@ def test_an_order_takes_what_the_gates_of_the_runs_below_take() -> None:
 def test_a_fork_to_another_version_takes_what_its_gates_take() -> None:
     make_policy(team := make_team(), name="default")
     make_policy(team, name="payments", step_up=True)
-    run = advance_to_rest(start_run(registry.named("branched", "1"), {}, by=SYSTEM, team=team))
+    run = advance_to_rest(start_run(registry.agent_named("branched", "1"), {}, by=SYSTEM, team=team))
     by = ann(team)
     assert forks.fork(run, at=1, by=by).pk
     with pytest.raises(OrderNotConfirmed):

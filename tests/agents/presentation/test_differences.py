@@ -40,25 +40,25 @@ from checkpoints.values import json_pointer, patch
     ],
 )
 def test_an_object_that_came_or_went_is_told_leaf_by_leaf(before: Any, after: Any, rows: list[tuple[str, str]]) -> None:
-    told = list(differences.told(patch.changes(before, after)))
+    told = list(differences.expand_objects(patch.list_changes(before, after)))
     assert [(row["pointer"], row["kind"]) for row in told] == rows
 
 
 def test_each_leaf_carries_its_value_on_the_side_where_it_is() -> None:
-    (added,) = differences.told(patch.changes({}, {"a": {"b": 1}}))
-    (removed,) = differences.told(patch.changes({"a": {"b": 1}}, {}))
+    (added,) = differences.expand_objects(patch.list_changes({}, {"a": {"b": 1}}))
+    (removed,) = differences.expand_objects(patch.list_changes({"a": {"b": 1}}, {}))
     assert (added["after"], removed["before"]) == (1, 1)
 
 
 @pytest.mark.parametrize(("pointer", "found"), [("", {"a": [{"b/c": 3}]}), ("/a/0/b~1c", 3)])
 def test_a_pointer_finds_its_value(pointer: str, found: Any) -> None:
-    assert json_pointer.find({"a": [{"b/c": 3}]}, pointer) == found
+    assert json_pointer.find_value({"a": [{"b/c": 3}]}, pointer) == found
 
 
 @pytest.mark.parametrize("pointer", ["/b", "/a/1", "/a/-1", "/a/x", "/a/0/b~1c/d"])
 def test_a_pointer_to_nothing_is_refused(pointer: str) -> None:
     with pytest.raises(ValueRefused):
-        json_pointer.find({"a": [{"b/c": 3}]}, pointer)
+        json_pointer.find_value({"a": [{"b/c": 3}]}, pointer)
 
 
 def test_a_page_of_a_list_keeps_its_places() -> None:

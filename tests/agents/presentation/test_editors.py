@@ -37,7 +37,7 @@ VEIL = redact.veil_marks(PLAN.state_schema)
 
 
 def drawn(posted: dict[str, str] | None = None, faults: Any = ()) -> list[editors.FieldEditor]:
-    return editors.editors(PLAN, editors.drawn(PLAN, STATE, posted or {}, VEIL, faults), STATE, "second", VEIL)
+    return editors.editors(PLAN, editors.draw_form(PLAN, STATE, posted or {}, VEIL, faults), STATE, "second", VEIL)
 
 
 def test_what_the_steps_ahead_read_comes_first_in_their_order() -> None:
@@ -49,7 +49,7 @@ def test_what_the_steps_ahead_read_comes_first_in_their_order() -> None:
 
 
 def test_what_comes_back_as_it_was_drawn_is_no_change() -> None:
-    posted = as_posted(editors.drawn(PLAN, STATE, {}, VEIL))
+    posted = as_posted(editors.draw_form(PLAN, STATE, {}, VEIL))
     assert {"state/a", "state!order/b/x", "state/b/x/0", "state/c", "state/d"} <= set(posted)
     found = editors.read(PLAN, STATE, posted, VEIL)
     assert (found.patch, found.faults) == ([], [])
@@ -68,13 +68,13 @@ def test_what_comes_back_as_it_was_drawn_is_no_change() -> None:
 )
 def test_what_is_typed_is_a_patch_of_the_fields_that_differ(posted: dict[str, str], expected: dict[str, Any]) -> None:
     found = editors.read(PLAN, STATE, {f"state/{name}": text for name, text in posted.items()}, VEIL)
-    assert patch.same(found.state, expected)
-    assert patch.same(patch.apply(found.patch, STATE), expected)
+    assert patch.are_same(found.state, expected)
+    assert patch.are_same(patch.apply(found.patch, STATE), expected)
     assert found.changed == {name for name in {*expected, *STATE} if not _same(expected, name)}
 
 
 def _same(expected: dict[str, Any], name: str) -> bool:
-    return name in expected and name in STATE and patch.same(expected[name], STATE[name])
+    return name in expected and name in STATE and patch.are_same(expected[name], STATE[name])
 
 
 def test_an_item_that_is_taken_out_and_one_that_moved_are_small_patches() -> None:
@@ -96,7 +96,7 @@ def test_a_fault_is_told_at_its_place_and_one_about_none_at_the_whole() -> None:
         {"pointer": "/lost", "message": "is no field"},
         {"pointer": "", "message": "does not fit together"},
     ]
-    form = editors.drawn(PLAN, STATE, {}, VEIL, faults)
+    form = editors.draw_form(PLAN, STATE, {}, VEIL, faults)
     told = {each.id: each.message for each in of_form(form)}
     assert sorted(told.values()) == ["is no field does not fit together", "is no number"]
     assert {node.pointer: node.error for node in form.nodes if node.error} == {
@@ -106,7 +106,7 @@ def test_a_fault_is_told_at_its_place_and_one_about_none_at_the_whole() -> None:
 
 def test_a_state_without_a_schema_is_one_text_of_json_and_has_to_stay_an_object() -> None:
     bare = PlanSpec("robo", "1", state_schema={}, steps=(StepSpec("first"),))
-    (found,) = editors.editors(bare, editors.drawn(bare, STATE, {}, redact.OPEN), STATE, "first", redact.OPEN)
+    (found,) = editors.editors(bare, editors.draw_form(bare, STATE, {}, redact.OPEN), STATE, "first", redact.OPEN)
     assert (found.name, found.node.kind) == ("", "json")
     assert editors.read(bare, STATE, {"state": '{"a": 1}'}, redact.OPEN).state == {"a": 1}
     wrong = editors.read(bare, STATE, {"state": "[]"}, redact.OPEN)
@@ -116,7 +116,7 @@ def test_a_state_without_a_schema_is_one_text_of_json_and_has_to_stay_an_object(
 def test_a_file_is_shown_with_its_name_and_no_other_can_be_put_in_its_place() -> None:
     scan = {"$artifact": "a" * 64, "size": 6, "media_type": "text/plain", "name": "scan.txt"}
     plan = replace(PLAN, state_schema={"type": "object", "properties": {"scan": FILE}})
-    form = editors.drawn(plan, {"scan": scan}, {}, redact.OPEN)
+    form = editors.draw_form(plan, {"scan": scan}, {}, redact.OPEN)
     context = {"run": {"pk": 7}, "checkpoint": {"seq": 1}, "form": form}
     page = render_to_string(
         "runs/order/state_form.html",

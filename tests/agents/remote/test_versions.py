@@ -8,7 +8,7 @@ import pytest
 
 from checkpoints.models import Event, Plan, Run
 from checkpoints.runs.plans import spec_of
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.agents.api.test_doors import refusal
 from tests.factories import MEMBER, make_team, make_user
 from tests.factories.events import data_of
@@ -124,7 +124,7 @@ def test_another_title_is_taken_while_runs_are_under_way_and_is_for_new_runs() -
     plans = [each.plan for each in (run, Run.objects.select_related("plan").get(pk=later["id"]))]
     run.refresh_from_db()
     sent = [
-        next(each.get("title") for each in decode(bytes(plan.body))["steps"] if each["name"] == "report")
+        next(each.get("title") for each in decode_canonical(bytes(plan.body))["steps"] if each["name"] == "report")
         for plan in plans
     ]
     assert sent[1] == "Write the report"

@@ -55,8 +55,8 @@ def test_a_failure_keeps_its_traceback_and_its_attempt() -> None:
 
 
 def test_a_traceback_is_cut_at_its_beginning() -> None:
-    assert text.utf8("a" * 70_000 + "the end", execute.TRACEBACK_LIMIT).endswith(b"the end")
-    assert len(text.utf8("é" * 70_000, execute.TRACEBACK_LIMIT)) <= execute.TRACEBACK_LIMIT
+    assert text.encode_tail("a" * 70_000 + "the end", execute.TRACEBACK_LIMIT).endswith(b"the end")
+    assert len(text.encode_tail("é" * 70_000, execute.TRACEBACK_LIMIT)) <= execute.TRACEBACK_LIMIT
 
 
 USELESS = [

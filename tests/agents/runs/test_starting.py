@@ -126,4 +126,4 @@ def test_an_edited_state_is_drawn_by_the_gates_own_method() -> None:
     card = validation.redraw(plan, "review", {"proposal": {"to": "bob", "amount": "4.00"}}, {})
     assert card is not None
     assert card.title == "Pay 4.00 to bob"
-    assert registry.named("payer").spec.step("review").kind == "gate"
+    assert registry.agent_named("payer").spec.step("review").kind == "gate"

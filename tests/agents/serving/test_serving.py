@@ -51,9 +51,9 @@ def test_a_worker_says_that_it_is_there_and_when_it_stops(celery_worker: Starter
     worker = celery_worker("-c", "2")
     run = make_run("hopper")
     until(lambda: Worker.objects.filter(plans__contains=[run.plan_id]).count() == 2, what="both processes are there")
-    assert missing_workers.of_plans([run.plan_id])[run.plan_id].there
+    assert missing_workers.of_plans([run.plan_id])[run.plan_id].has_worker
     worker.process.terminate()
-    until(lambda: not missing_workers.of_plans([run.plan_id])[run.plan_id].there, what="they said that they stop")
+    until(lambda: not missing_workers.of_plans([run.plan_id])[run.plan_id].has_worker, what="they said that they stop")
     assert missing_workers.of_plans([run.plan_id])[run.plan_id].heard is not None
 
 
@@ -101,25 +101,27 @@ def test_one_that_was_killed_is_told_as_gone_since_it_was_heard_of() -> None:
     run = make_stored()
     heard(run, seconds=GONE.total_seconds())
     service = missing_workers.of_plans([run.plan_id])[run.plan_id]
-    assert not service.there
+    assert not service.has_worker
     assert service.heard is not None
-    assert missing_workers.told(run).startswith(f"no worker has served {run.plan.agent} {run.plan.version} since ")
-    assert "manage.py worker" in missing_workers.told(run)
+    assert missing_workers.describe_idle(run).startswith(
+        f"no worker has served {run.plan.agent} {run.plan.version} since "
+    )
+    assert "manage.py worker" in missing_workers.describe_idle(run)
 
 
 def test_a_run_that_is_due_although_a_worker_is_there_says_what_that_may_be() -> None:
     run = make_stored()
     heard(run, seconds=0)
-    assert missing_workers.told(run) == ""
+    assert missing_workers.describe_idle(run) == ""
     Run.objects.filter(pk=run.pk).update(created_at=F("created_at") - timedelta(minutes=1))
-    assert "Redis does not answer" in missing_workers.told(run)
+    assert "Redis does not answer" in missing_workers.describe_idle(run)
 
 
 @pytest.mark.parametrize("columns", [{"status": "waiting"}, {"wake_at": Now() + timedelta(minutes=5)}])
 def test_a_run_that_waits_for_something_else_misses_no_worker(columns: dict[str, object]) -> None:
     run = make_stored()
     Run.objects.filter(pk=run.pk).update(**columns)
-    assert missing_workers.told(run) == ""
+    assert missing_workers.describe_idle(run) == ""
 
 
 def test_the_runs_page_says_that_nobody_serves_it_and_since_when() -> None:

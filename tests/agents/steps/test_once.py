@@ -10,7 +10,7 @@ import pytest
 from agents import AgentError
 from agents.compatibility import validation
 from agents.definition import registry
-from agents.definition.registry import named
+from agents.definition.registry import agent_named
 from agents.models import Memo
 from tests.factories.driven_runs import advance, advance_to_rest, answer, decide, failures, make_run, state, trail
 
@@ -127,10 +127,10 @@ def test_of_two_workers_that_both_called_the_second_goes_on_with_the_first_ones_
 
 
 def test_a_call_outside_a_running_step_is_refused() -> None:
-    agent = named("caller").agent
+    agent = agent_named("caller").agent
     with pytest.raises(AgentError, match="outside a running step"):
         agent(None, 1).once("call", str)  # type: ignore[arg-type]
-    plan = registry.register(named("caller"))
+    plan = registry.register(agent_named("caller"))
     with pytest.raises(AgentError, match="outside a running step"):
         validation.redraw(plan, "review", {"ledger": "", "answer": 1}, {})
 

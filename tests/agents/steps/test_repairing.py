@@ -10,7 +10,7 @@ from agents.models import Failure
 from agents.moves import fork as forks
 from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint, Event, Run
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.factories import ann
 from tests.factories.driven_runs import (
     advance,
@@ -57,7 +57,7 @@ def test_a_refused_output_is_no_checkpoint_and_its_step_runs_again_with_the_vali
 def test_a_refusal_is_an_event_without_its_words(ledger: Path) -> None:
     run = advance(make_run("drafter", ledger=str(ledger)))
     event = Event.objects.get(run_id=run.pk, kind="step.refused")
-    assert decode(bytes(event.data)) == {"step": "write", "validator": "enough", "ring": 0, "attempt": 1}
+    assert decode_canonical(bytes(event.data)) == {"step": "write", "validator": "enough", "ring": 0, "attempt": 1}
 
 
 def test_validators_judge_what_would_be_saved_whatever_the_step_says_of_it(ledger: Path) -> None:

@@ -15,7 +15,7 @@ from checkpoints.events.event_proof import ROWS
 from checkpoints.layout.snapshot import Header, Snapshot
 from checkpoints.models import Checkpoint, Run
 from checkpoints.store import claims
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.ops import Write
 from tests.factories import make_card, make_gate, make_plan, make_run, make_spec, make_state, unique
 
@@ -76,7 +76,12 @@ class Walk:
 
     def effect(self, step: str, status: str = "done", **columns: Any) -> Effect:
         """A row of the effect ledger, started from where the walk stands."""
-        given = {"irreversible": False, "result": canonical({}), "input_digest": INPUT, "token": self.claim.token}
+        given = {
+            "irreversible": False,
+            "result": encode_canonical({}),
+            "input_digest": INPUT,
+            "token": self.claim.token,
+        }
         key = unique(step).encode().hex().ljust(64, "0")[-64:]
         row = Effect.objects.create(
             run=self.run, base=self.at.id, step=step, status=status, key=key, **(given | columns)

@@ -75,7 +75,7 @@ def test_ways_of_one_kind_from_or_to_one_row_share_a_lane_and_others_keep_their_
 
 def test_the_form_offers_the_team_that_the_agents_runs_belong_to(monkeypatch: pytest.MonkeyPatch) -> None:
     first, own = make_team("Accounting", may=ALLOWED), make_team("Support", may=ALLOWED)
-    monkeypatch.setattr(registry.named("refunds").agent, "team", own.name)
+    monkeypatch.setattr(registry.agent_named("refunds").agent, "team", own.name)
     client = signed_in(make_user("Ann Okafor", first, own))
     chosen = re.compile(r'<option value="(\d+)" selected>')
     assert chosen.findall(client.get("/agents/refunds/").content.decode()) == [str(own.pk)]
@@ -254,7 +254,7 @@ def test_faults_come_back_in_their_places_and_nothing_is_started() -> None:
 def test_a_run_has_the_priority_that_was_chosen_or_the_agents_and_its_page_says_an_unusual_one(
     chosen: str, given: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry.named("refunds").agent, "priority", 4)
+    monkeypatch.setattr(registry.agent_named("refunds").agent, "priority", 4)
     team = make_team(may=ALLOWED)
     client = signed_in(bob(team))
     assert "4, the agent's own" in said(client.get("/agents/refunds/").content.decode())

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from django.db import connection
 from playwright.sync_api import Page, Route, expect
 
-from checkpoints.postgresql.text_search import beginnings
+from checkpoints.postgresql.text_search import prefix_query
 from tests.factories import ann, eve, make_card, make_gate, make_team
 from tests.harness.browser_checks import composing
 from tests.harness.signed_in_clients import signed_in
@@ -29,10 +29,10 @@ def next_id(table: str, ahead: int = 1) -> int:
 
 
 def test_words_are_looked_for_by_their_beginnings_and_never_as_operators() -> None:
-    assert beginnings("Refund 204") == "'Refund':* & ('204':* | '-204':*)"
-    assert beginnings("a' | !b:* & (c) <-> \\d_e") == "'a':* & 'b':* & 'c':* & 'd':* & 'e':*"
-    assert beginnings(" :*!&|() ") == ""
-    assert beginnings("x " * 40).count("'x':*") == 8
+    assert prefix_query("Refund 204") == "'Refund':* & ('204':* | '-204':*)"
+    assert prefix_query("a' | !b:* & (c) <-> \\d_e") == "'a':* & 'b':* & 'c':* & 'd':* & 'e':*"
+    assert prefix_query(" :*!&|() ") == ""
+    assert prefix_query("x " * 40).count("'x':*") == 8
 
 
 def test_a_gate_is_found_by_its_number_and_by_the_beginning_of_a_word_of_its_title() -> None:

@@ -87,7 +87,7 @@ def test_what_cannot_be_sent_is_said(run: Run) -> None:
 def test_one_too_many_is_said_in_the_readers_language(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page showed the error's docstring, which is for programs and in English."""
     monkeypatch.setattr(signals, "MOST", 0)
-    monkeypatch.setattr(TooManySignals, "said", "No más")
+    monkeypatch.setattr(TooManySignals, "sentence", "No más")
     full = post(signed_in(ann(run.team)), run, name="go", key="k")
     assert (full.status_code, "No más" in full.content.decode()) == (409, True)
 

@@ -17,7 +17,7 @@ from agents.steps.mid_step import MidStepCheckpoints
 from checkpoints import store
 from checkpoints.errors import NotVerified
 from checkpoints.models import Run
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from tests.agents.steps.killable_workers import KillableWorkers, go_on
 from tests.factories import ann
 from tests.factories.driven_runs import advance, advance_to_rest, failures, make_run, state
@@ -150,13 +150,13 @@ def test_a_large_value_is_compressed_and_what_it_names_is_found(ledger: Path) ->
     run = make_run("counter", ledger=str(ledger), items=1)
     head, value = (
         store.load(run).id,
-        canonical({"file": {"$artifact": f"{run.pk:064x}"}, "words": ["many words"] * 1000}),
+        encode_canonical({"file": {"$artifact": f"{run.pk:064x}"}, "words": ["many words"] * 1000}),
     )
     Run.objects.filter(pk=run.pk).update(status="running", token=7)
     assert StepCheckpoint.objects.keep(run.pk, token=7, base=head, step="count", name="", value=value)
     row = StepCheckpoint.objects.get(run=run)
     assert len(row.value) < len(value) / 10
-    assert canonical(row.content) == value
+    assert encode_canonical(row.content) == value
     assert any(f"{run.pk:064x}".encode() in content for source in retention.named_in() for content in source)
     StepCheckpoint.objects.filter(run=run).update(codec=0)
     with pytest.raises(NotVerified, match="does not match its digest"):

@@ -25,7 +25,7 @@ from checkpoints.models import Event, Prune, Run
 from checkpoints.retention import policies, prune_report, prunes, reading, unneeded_rows
 from checkpoints.retention.delete_batch import RunMoved
 from checkpoints.runs import holds
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.agents.views.run_page.test_run_page import text_of
 from tests.checkpoints.retention.conftest import no_policies as no_policies
 from tests.checkpoints.retention.pruned_runs import elsewhere, keep, looked, pruned, seqs
@@ -365,11 +365,11 @@ def test_a_prune_of_signals_alone_shows_how_far_it_is_and_its_events_count_them(
     prune.refresh_from_db()
     assert prunes.apply(prune)
     told = Event.objects.filter(subject=f"prune:{prune.pk}").order_by("pk")
-    assert [(each.kind, decode(bytes(each.data))["signals_and_waits"]) for each in told] == [
+    assert [(each.kind, decode_canonical(bytes(each.data))["signals_and_waits"]) for each in told] == [
         ("retention.ordered", 4), ("retention.stopped", 2), ("retention.finished", 4),
     ]  # fmt: skip
     cleared = Event.objects.filter(run_id=run.pk, kind="retention.cleared")
-    assert [decode(bytes(each.data))["signals_and_waits"] for each in cleared] == [2, 2]
+    assert [decode_canonical(bytes(each.data))["signals_and_waits"] for each in cleared] == [2, 2]
 
 
 def test_a_policy_that_is_switched_off_meanwhile_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:

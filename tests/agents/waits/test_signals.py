@@ -20,7 +20,7 @@ from checkpoints import actors, crash_points
 from checkpoints.models import Event, Run
 from checkpoints.store import named_files
 from checkpoints.values import artifacts
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from tests.agents.steps.killable_workers import KillableWorkers, go_on
 from tests.factories import ann, make_team
 from tests.factories.driven_runs import advance, advance_to_rest, answer, make_run, open_gate, state
@@ -73,7 +73,7 @@ def test_a_signal_brings_no_file_of_another_team() -> None:
         signals.send(run, "paper", theirs, key="a", by=actors.SYSTEM)
     assert refused.value.errors == [{"pointer": "/value/scan", "message": named_files.FOREIGN}]
     Signal.objects.create(
-        run=run, name="paper", key="b", value=canonical(theirs), by="x"
+        run=run, name="paper", key="b", value=encode_canonical(theirs), by="x"
     )  # as taken by an older release
     run.wake(by=actors.SYSTEM)
     advance(run)

@@ -32,12 +32,12 @@ def test_a_superuser_sees_and_removes_them_with_an_event_and_the_sessions_end() 
     there = signed_in(user)
     page = confirmed(admin).get(f"/admin/auth/user/{user.pk}/change/").content.decode()
     assert "code from an app, recovery code" in page
-    app = next(each for each in factors.of(user) if each.method == "code")
+    app = next(each for each in factors.list_factors(user) if each.method == "code")
     address = f"/admin/auth/user/{user.pk}/factor-removals/"
     assert "Confirm who you are" in signed_in(admin).post(address, {"factor": app.pk}).content.decode()
     assert factors.has_any(user)
     assert confirmed(admin).post(address, {"factor": app.pk}).status_code == 302
-    assert factors.of(user) == []
+    assert factors.list_factors(user) == []
     assert there.get("/").status_code == 302
     told = Event.objects.filter(kind="user.factor_removed", subject=f"user:{user.pk}")
     assert {(data_of(each)["factor"], each.actor) for each in told} == {
@@ -52,7 +52,7 @@ def test_one_that_cannot_be_read_can_be_removed() -> None:
     page = confirmed(root()).get(f"/admin/auth/user/{user.pk}/change/").content.decode()
     assert "code from an app (cannot be read)" in page
     confirmed(root()).post(f"/admin/auth/user/{user.pk}/factor-removals/", {"factor": row.pk})
-    assert factors.of(user) == []
+    assert factors.list_factors(user) == []
 
 
 def test_staff_remove_nobodys_and_nobody_their_own_here() -> None:

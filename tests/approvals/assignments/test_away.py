@@ -22,9 +22,9 @@ from approvals.live.access import access_as
 from approvals.live.replay import missed
 from approvals.models import Decision, Delegation, Gate, LentPolicy
 from approvals.policy import authority
-from checkpoints.events.commit_order import newest
+from checkpoints.events.commit_order import newest_cursor
 from checkpoints.models import Event
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.approvals.views.test_merging_drafts import page_of
 from tests.factories import READER, add_team, ann, bob, decide, make_gate, make_policy, make_team, make_user, waiting
 from tests.harness.altered_rows import altered
@@ -65,7 +65,7 @@ def test_the_delegate_decides_what_the_person_could_and_the_vote_says_for_whom()
     vote = decide(gate, other)
     assert (vote.on_behalf_of_id, vote.authority) == (one.pk, one.pk)
     event = Event.objects.get(subject=gate.subject, kind="gate.decided")
-    assert decode(bytes(event.data))["on_behalf_of"] == f"user:{one.pk}"
+    assert decode_canonical(bytes(event.data))["on_behalf_of"] == f"user:{one.pk}"
     assert Gate.objects.get(pk=gate.pk).status == "decided"
 
 
@@ -420,7 +420,7 @@ def test_an_open_page_of_a_delegate_for_some_gates_hears_of_these_alone(scope: s
     one, other = ann(team, second), make_user("Bo Elsewhere")
     limits = {"teams": [team.pk] if scope != "policy" else [], "policies": ["refunds"] if scope != "team" else []}
     lend(one, other, **limits)
-    start = newest()
+    start = newest_cursor()
     gates = [
         make_gate(policy=make_policy(group, name=name))
         for name, group in (("refunds", team), ("credits", team), ("refunds", second), ("credits", second))

@@ -16,7 +16,7 @@ from approvals.assignments.errors import AlreadyClaimed, ClaimedByOther, GateClo
 from approvals.gates import closing
 from approvals.models import Decision, Gate, GateClaim, Looking
 from checkpoints.models import Event
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.factories import READER, ann, bob, decide, eve, make_gate, make_policy, make_team, make_user
 from tests.harness.racing_threads import race
 
@@ -24,7 +24,7 @@ from tests.harness.racing_threads import race
 def told(gate: Gate, kind: str) -> list[tuple[str, dict[str, object]]]:
     """The actor and the data of the gate's events of this kind."""
     found = Event.objects.filter(subject=gate.subject, kind=kind).order_by("pk")
-    return [(each.actor, decode(bytes(each.data))) for each in found]
+    return [(each.actor, decode_canonical(bytes(each.data))) for each in found]
 
 
 def age(gate: Gate) -> None:

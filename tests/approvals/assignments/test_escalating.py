@@ -17,7 +17,7 @@ from approvals.errors import GateExpired
 from approvals.gates import closing
 from approvals.models import AddedTeam, Calendar, Decision, Escalation, Gate, Policy
 from checkpoints.models import Event
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.approvals.views.test_merging_drafts import page_of
 from tests.factories import ann, decide, make_gate, make_policy, make_team, make_user, mira, waiting
 from tests.harness.racing_threads import race
@@ -46,7 +46,7 @@ def fresh(gate: Gate) -> Gate:
 
 def told(gate: Gate) -> list[tuple[Any, Any]]:
     found = Event.objects.filter(subject=gate.subject, kind="gate.escalated").order_by("pk")
-    return [(data["level"], data["team"]) for each in found for data in [decode(bytes(each.data))]]
+    return [(data["level"], data["team"]) for each in found for data in [decode_canonical(bytes(each.data))]]
 
 
 def test_the_next_team_sees_and_decides_it_from_then_on_and_no_sooner() -> None:
@@ -74,7 +74,7 @@ def test_events_after_it_reach_the_team_too() -> None:
     make_due(gate)
     Sweeper().escalate()
     decide(fresh(gate), ann(team))
-    said = decode(bytes(Event.objects.get(subject=gate.subject, kind="gate.decided").data))
+    said = decode_canonical(bytes(Event.objects.get(subject=gate.subject, kind="gate.decided").data))
     assert said["reviewers"] == [team.pk, directors.pk]
 
 

@@ -12,7 +12,7 @@ from approvals.assignments.errors import GateClosed, MayNot, NotAsked
 from approvals.errors import NotAllowed
 from approvals.models import AddedTeam, Assignee, Gate, GateClaim
 from checkpoints.models import Event, EventText
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.factories import MEMBER, READER, ann, bob, decide, eve, make_gate, make_policy, make_team, make_user, waiting
 from tests.harness.racing_threads import race
 from tests.harness.signed_in_clients import signed_in
@@ -33,7 +33,7 @@ def test_it_names_who_should_act_and_takes_nothing_from_anybody() -> None:
     assert asked(gate) == other
     assert not GateClaim.objects.filter(gate=gate).exists()
     event = Event.objects.get(subject=gate.subject, kind="gate.reassigned")
-    said = decode(bytes(event.data))
+    said = decode_canonical(bytes(event.data))
     assert (said["to"], said["added"], event.actor) == (f"user:{other.pk}", False, f"user:{one.pk}")
     assert bytes(EventText.objects.get(event=event).text) == b"Bob knows the customer."
     decide(gate, one)

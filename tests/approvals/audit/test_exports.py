@@ -119,7 +119,7 @@ def test_an_event_altered_with_its_mark_still_does_not_lead_to_the_root() -> Non
         line = line_of(said, event)
         line["actor"] = "user:8"
         row = export_lines.from_json(line).row
-        line["mark"] = (leaves.leaf(row) + leaves.tags(row)).hex()
+        line["mark"] = (leaves.compute_leaf(row) + leaves.compute_tags(row)).hex()
 
     found, _ = checked(changed(whole, change))
     assert found == [f"seal {seal.pk}: its events do not lead to its root: they are not what was sealed"]
@@ -261,7 +261,7 @@ def test_thousands_of_events_are_exported_and_verified_elsewhere_by_the_command_
 ) -> None:
     team = 700_000 + os.getpid() + count
     by = Actor("user:7", "Ann")
-    event_log.append(
+    event_log.append_events(
         [Entry(kind="test.said", subject=f"test:{n}", by=by, team_id=team, data={"n": n}) for n in range(count)]
     )
     seal_all()

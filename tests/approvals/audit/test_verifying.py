@@ -89,7 +89,7 @@ def test_only_one_worker_has_it_in_hand_and_one_that_was_thought_dead_writes_not
     assert Verification.objects.idle().count() == 0
     Verification.objects.filter(pk=asked.pk).update(busy_until=Now())
     assert other.take()
-    assert not one.put_down({"seals": 99}, [], of=99)
+    assert not one.put_down({"seals": 99}, [], total=99)
     assert not one.end({"seals": 99}, [])
     assert fresh(asked).seals == 0
     assert other.end({"seals": 1}, [])

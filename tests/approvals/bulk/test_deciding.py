@@ -20,7 +20,7 @@ from approvals.models import BulkOrder, Decision, Gate
 from approvals.views.lists.bulk import choices_in
 from checkpoints import actors, crash_points
 from checkpoints.models import Event
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.approvals.assignments.test_away import lend
 from tests.approvals.bulk.bulk_forms import REASON, alike, form, make_stuck_plan, preview, send
 from tests.approvals.decisions.undoing.windows import WINDOW
@@ -64,7 +64,7 @@ def test_each_of_the_selection_is_listed_with_what_a_yes_does_and_decided_by_one
     assert {each.words for each in Decision.objects.filter(gate__in=gates)} == {REASON}
     order = BulkOrder.objects.latest("pk")
     told = Event.objects.filter(kind="gate.decided", subject__in=[gate.subject for gate in gates])
-    assert [decode(bytes(each.data))["bulk"] for each in told] == [order.pk] * 3
+    assert [decode_canonical(bytes(each.data))["bulk"] for each in told] == [order.pk] * 3
 
 
 def test_two_of_forty_are_refused_by_the_policy_and_say_why() -> None:
@@ -84,7 +84,7 @@ def test_two_of_forty_are_refused_by_the_policy_and_say_why() -> None:
     assert statuses(gates) == ["decided"] * 38
     assert statuses(risky) == ["open"] * 2
     refused = Event.objects.filter(kind="decision.refused", subject__in=[gate.subject for gate in risky])
-    assert [decode(bytes(each.data))["kind"] for each in refused] == ["not_in_bulk"] * 2
+    assert [decode_canonical(bytes(each.data))["kind"] for each in refused] == ["not_in_bulk"] * 2
 
 
 @pytest.mark.parametrize(("allowed", "risk", "together"), [

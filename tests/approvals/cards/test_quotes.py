@@ -28,7 +28,7 @@ def test_a_quote_is_part_of_what_is_shown_and_bound() -> None:
     assert body["quotes"] == [{"label": "Ellery, Marit", "role": "customer, by mail", "pointer": "/order/mail"}]
     assert gate.asked.quotes == gate.standing().card.quotes == (MARIT,)
     state = store.load_checkpoint(gate.checkpoint).state
-    assert json_pointer.find(state, MARIT.pointer) == WORDS
+    assert json_pointer.find_value(state, MARIT.pointer) == WORDS
 
 
 def test_an_edit_keeps_the_quotes() -> None:

@@ -9,7 +9,7 @@ from approvals.cards.stored import card_of
 from approvals.models import Gate
 from approvals.presentation.decision_form import send_button
 from checkpoints.runs.plans import PlanSpec, StepSpec
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 from tests.factories import ann, bob, make_action, make_card, make_gate, make_team
 from tests.factories.runs import Proposal
 from tests.harness.signed_in_clients import form_of, post, signed_in
@@ -20,15 +20,15 @@ PLAN = PlanSpec("robo", "1", state_schema={}, steps=(StepSpec("pay", kind="effec
 def body(amount: str) -> bytes:
     given = {"amount": amount, "currency": "GBP", "note": "4417"}
     pay = make_action(pinned=["/amount"], arguments=given, schema=Proposal.model_json_schema())
-    return canonical(make_card(amount="", actions=[pay], allows=("pay",)).to_json())
+    return encode_canonical(make_card(amount="", actions=[pay], allows=("pay",)).to_json())
 
 
 def test_a_card_is_that_of_its_very_bytes() -> None:
     one, two = body("5.25"), body("5.26")
     assert card_of(one, external=bool) is card_of(bytes(bytearray(one)), external=bool)
     assert (card_of(one, external=bool), card_of(two, external=bool)) == (
-        Card.from_json(decode(one)),
-        Card.from_json(decode(two)),
+        Card.from_json(decode_canonical(one)),
+        Card.from_json(decode_canonical(two)),
     )
     assert card_of(one, external=bool) != card_of(two, external=bool)
 
@@ -53,7 +53,7 @@ def test_neither_pages_nor_an_edit_change_the_card_that_all_readers_share() -> N
     page = signed_in(bob(team)).get(f"/gates/{gate.pk}/").content.decode()
     assert "99.50" in page
     assert card_of(proposed, external=bool) is shared
-    assert shared == Card.from_json(decode(proposed))
+    assert shared == Card.from_json(decode_canonical(proposed))
     read = Gate.objects.get(pk=gate.pk)
     assert [each.arguments["amount"] for each in read.standing().card.actions if each.id == "refund"] == ["99.50"]
     assert [each.arguments["amount"] for each in read.asked.actions if each.id == "refund"] == ["120.00"]

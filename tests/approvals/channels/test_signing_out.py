@@ -15,7 +15,7 @@ from approvals.accounts import pushed
 from approvals.channels import vapid
 from approvals.channels.web_push import WebPush
 from approvals.models import SignedIn
-from approvals.sessions import stored
+from approvals.sessions import digest_of_key
 from tests.factories import make_user
 from tests.harness.signed_in_clients import signed_in
 
@@ -67,7 +67,7 @@ def test_after_a_session_they_say_only_that_there_is_one_until_the_same_person_s
     """Titles of Ann's gates came up at a shared computer hours after her session had expired."""
     user = make_user("Ann Okafor", password=PASSWORD)
     here = turned_on(user, push_service)
-    rows = Session.objects.filter(session_key=stored(here.cookies["sessionid"].value))
+    rows = Session.objects.filter(session_key=digest_of_key(here.cookies["sessionid"].value))
     rows.update(expire_date=timezone.now() - timedelta(seconds=1))
     if way == "cleared":
         rows.delete()
@@ -111,7 +111,7 @@ def test_whoever_signs_in_next_in_a_browser_is_not_shown_the_messages_of_the_one
 def test_a_session_that_is_ended_from_elsewhere_ends_them(push_service: PushService) -> None:
     user = make_user("Ann Okafor", password=PASSWORD)
     phone, here = (turned_on(user, push_service) for _ in range(2))
-    row = SignedIn.objects.get(session_key=stored(phone.cookies["sessionid"].value))
+    row = SignedIn.objects.get(session_key=digest_of_key(phone.cookies["sessionid"].value))
     here.post(reverse("account-session-removals", args=[row.pk]))
     assert count(user) == 1
 

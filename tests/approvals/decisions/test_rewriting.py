@@ -12,7 +12,7 @@ from approvals.models import Decision, Gate, Outcome
 from checkpoints import store
 from checkpoints.models import Event
 from checkpoints.values import patch
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from tests.factories import (
     ann,
     bob,
@@ -69,7 +69,7 @@ def test_a_place_that_no_action_shows_is_edited_and_bound() -> None:
     decide(gate, ann(gate.team), "edit", state=wanted)
     outcome = Outcome.objects.get(gate=gate)
     assert outcome.kind == "edited"
-    assert canonical(patch.apply(outcome.state_patch, as_saved(gate))) == canonical(wanted)
+    assert encode_canonical(patch.apply(outcome.state_patch, as_saved(gate))) == encode_canonical(wanted)
     assert outcome.proposal.content["state"] == [{"op": "replace", "path": "/order/number", "value": "A-2"}]
     assert bytes(outcome.proposal.digest) != before
 

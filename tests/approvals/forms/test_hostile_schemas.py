@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from approvals.forms import build, names
 from approvals.forms.nodes import FormField
-from approvals.schema.walk import resolved, schema_at
+from approvals.schema.walk import resolve_part, schema_at
 from tests.approvals.forms.posted_forms import as_posted
 from tests.harness.examples import many
 
@@ -64,7 +64,7 @@ def test_a_schema_that_refers_to_itself_ends() -> None:
 def test_a_union_of_nothing_but_itself_ends() -> None:
     """It was followed until the interpreter gave up."""
     schema = {"anyOf": [{"$ref": "#"}, {"type": "null"}]}
-    assert resolved(schema, schema) == {}
+    assert resolve_part(schema, schema) == {}
     assert schema_at(schema, "/a") == {}
 
 
@@ -80,7 +80,7 @@ def test_a_part_cannot_put_its_own_definitions_before_those_it_refers_to() -> No
     part = {"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}}
     schema = {"properties": {"b": part}, "$defs": {"a": {"writeOnly": True}}}
     found = schema_at(schema, "/b")
-    assert resolved(found, found) == {"$defs": schema["$defs"], "writeOnly": True}
+    assert resolve_part(found, found) == {"$defs": schema["$defs"], "writeOnly": True}
 
 
 def test_a_model_that_nests_itself_goes_as_deep_as_its_bound_and_is_raw_json_below() -> None:

@@ -339,7 +339,7 @@ def test_no_more_is_added_at_once_than_is_read(schema: dict[str, Any], value: An
 def test_a_name_that_goes_too_deep_is_no_field_and_is_not_taken_apart() -> None:
     """Each place on its way was remembered: a name of two million slashes ended the web process."""
     deep = "p" + "/x" * 5_000
-    sent = SentFields.of({deep: "1", "p/a": "2"}, "p")
+    sent = SentFields.from_posted({deep: "1", "p/a": "2"}, "p")
     assert sent.places == {"", "/a"}
     assert sent.texts == {"p/a": "2"}
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}

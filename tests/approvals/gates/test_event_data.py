@@ -20,7 +20,7 @@ PERSONAL = ("Marit", "Ellery", "1,284", "Okafor", "Lindqvist", "Marlow", "patien
 def data_of(gate: Gate) -> dict[str, str]:
     """Kind -> the data of each of the run's events."""
     events = Event.objects.filter(run_id=gate.run_id)
-    return {event.kind: str(canonical_json.decode(bytes(event.data))) for event in events}
+    return {event.kind: str(canonical_json.decode_canonical(bytes(event.data))) for event in events}
 
 
 def personal_in(gate: Gate) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from approvals.gates import mentions, remarks
 from approvals.models import Gate
 from checkpoints.models import Event
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.approvals.assignments.test_away import lend
 from tests.factories import ann, bob, eve, make_gate, make_policy, make_team, make_user
 from tests.harness.signed_in_clients import signed_in
@@ -25,7 +25,7 @@ def gate() -> Gate:
 
 def told(gate: Gate) -> list[list[int]]:
     events = Event.objects.filter(subject=gate.subject, kind="gate.mentioned").order_by("pk")
-    return [decode(bytes(each.data))["users"] for each in events]
+    return [decode_canonical(bytes(each.data))["users"] for each in events]
 
 
 def test_only_those_who_may_see_the_gate_are_mentioned(gate: Gate) -> None:

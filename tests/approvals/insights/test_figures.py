@@ -27,14 +27,14 @@ def gate(
 
 
 def test_seconds_fall_into_the_span_that_they_do_not_exceed() -> None:
-    counted = durations.spread([299.9, 300.0, 3600.0, 90_000.0])
+    counted = durations.count_by_span([299.9, 300.0, 3600.0, 90_000.0])
     assert list(counted.values()) == [1, 1, 1, 0, 1]
 
 
 def test_quantiles_are_of_the_decisions_of_people_alone() -> None:
     rows = [gate(seconds=float(each)) for each in range(1, 11)]
     rows += [gate(kind="expired", seconds=9000.0), gate(kind="withdrawn", seconds=9000.0)]
-    took = figures.waits(rows)
+    took = figures.measure_waits(rows)
     assert (took.number, took.half, took.most) == (10, timedelta(seconds=6), timedelta(seconds=10))
 
 
@@ -83,7 +83,7 @@ def test_what_a_rule_approved_is_compared_with_its_sample_and_is_no_decision_of_
         gate(4, by="user:3", requirements=asked),
     ]
     assert figures.by_rule(rows) == {"small": (1, {"approved": 1, "rejected": 1})}
-    assert figures.waits(rows).number == 3
+    assert figures.measure_waits(rows).number == 3
     assert [row.id for row in part(rows, InsightFilters(rule="small"))] == [1]
     assert [row.id for row in part(rows, InsightFilters(rule="small", sample=True, kind="rejected"))] == [2]
 
@@ -112,7 +112,9 @@ def test_a_field_is_named_for_people_and_a_bar_by_the_end_of_a_long_name() -> No
 
 @pytest.mark.parametrize("junk", ["x", "-1", "9" * 30, "²", ""])
 def test_junk_in_an_address_is_ignored(junk: str) -> None:
-    read = InsightFilters.of({"days": junk, "team": junk, "person": junk, "risk": junk, "kind": junk, "day": junk})
+    read = InsightFilters.from_query(
+        {"days": junk, "team": junk, "person": junk, "risk": junk, "kind": junk, "day": junk}
+    )
     assert read == InsightFilters()
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from approvals.live.access import Access, WatchedPage, access_of, accesses
 from approvals.models import Gate
-from approvals.sessions import SessionStore, stored
+from approvals.sessions import SessionStore, digest_of_key
 from checkpoints.access.permissions import teams_of, teams_where
 from checkpoints.models import Run
 from tests.factories import ann, bob, eve, make_gate, make_policy, make_run, make_team, make_user
@@ -76,11 +76,11 @@ def test_an_ended_or_overdue_session_a_changed_password_and_a_switched_off_accou
     people = [make_user(f"reader-{n}", team) for n in range(6)]
     keys = [session_of(person) for person in people]
     SessionStore(keys[1]).flush()
-    Session.objects.filter(session_key=stored(keys[2])).update(expire_date=timezone.now() - timedelta(seconds=1))
+    Session.objects.filter(session_key=digest_of_key(keys[2])).update(expire_date=timezone.now() - timedelta(seconds=1))
     people[3].set_password("another-word-1")
     people[3].save()
     User.objects.filter(pk=people[4].pk).update(is_active=False)
-    Session.objects.filter(session_key=stored(keys[5])).update(session_data="junk")
+    Session.objects.filter(session_key=digest_of_key(keys[5])).update(session_data="junk")
     answers = accesses([WatchedPage(key) for key in [*keys, None, "never"]])
     assert [access.user.pk if access else None for access in answers] == [people[0].pk, *[None] * 7]
 

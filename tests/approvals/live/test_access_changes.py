@@ -66,7 +66,7 @@ async def test_who_may_no_longer_see_a_team_hears_no_title_of_it(lose: Callable[
     team = await database_sync_to_async(make_team)(may=READS)
     member = await database_sync_to_async(make_user)("Mem", team)
     async with socket(member) as page:
-        since = await database_sync_to_async(commit_order.newest)()
+        since = await database_sync_to_async(commit_order.newest_cursor)()
         await database_sync_to_async(lose)(member, team)
         await database_sync_to_async(make_gate)(team=team)
         await tell(since)  # the change and the gate in one batch
@@ -76,7 +76,7 @@ async def test_who_may_no_longer_see_a_team_hears_no_title_of_it(lose: Callable[
 async def test_the_page_of_an_account_that_was_switched_off_is_closed() -> None:
     member = await database_sync_to_async(make_user)("Mem", await database_sync_to_async(make_team)())
     async with socket(member) as page:
-        since = await database_sync_to_async(commit_order.newest)()
+        since = await database_sync_to_async(commit_order.newest_cursor)()
         await database_sync_to_async(is_switched_off)(member, Group())
         await tell(since)
         assert await page.closed_with() == REVOKED
@@ -86,13 +86,13 @@ async def test_who_joins_a_team_hears_of_it_from_then_on() -> None:
     team = await database_sync_to_async(make_team)(may=READS)
     newcomer = await database_sync_to_async(make_user)("New")
     async with socket(newcomer) as page:
-        since = await database_sync_to_async(commit_order.newest)()
+        since = await database_sync_to_async(commit_order.newest_cursor)()
         address = reverse("admin:auth_group_change", args=[team.pk])
         form = await database_sync_to_async(team_form)(team, team.name, [newcomer], list(READS))
         await database_sync_to_async(order)(address, form)
         await tell(since)
         assert await page.hear_all() == []
-        since = await database_sync_to_async(commit_order.newest)()
+        since = await database_sync_to_async(commit_order.newest_cursor)()
         gate = await database_sync_to_async(make_gate)(team=team)
         await tell(since)
         assert gate.subject in {fact["subject"] for fact in await page.hear_all()}
@@ -107,7 +107,7 @@ async def test_who_stands_in_hears_it_while_they_do() -> None:
         return nina, make_policy(make_team(), groups=(finance,)), made
 
     async def heard_after(change: Callable[[], object]) -> list[str]:
-        since = await database_sync_to_async(commit_order.newest)()
+        since = await database_sync_to_async(commit_order.newest_cursor)()
         await database_sync_to_async(change)()
         gate: Gate = await database_sync_to_async(make_gate)(policy=policy)
         await tell(since)
@@ -133,11 +133,11 @@ async def test_who_stands_in_for_somebody_who_may_no_longer_hears_no_title_eithe
 
     ann, nina, finance, policy = await database_sync_to_async(begin)()
     async with socket(nina) as page:
-        since = await database_sync_to_async(commit_order.newest)()
+        since = await database_sync_to_async(commit_order.newest_cursor)()
         before: Gate = await database_sync_to_async(make_gate)(policy=policy)
         await tell(since)
         assert before.subject in {fact["subject"] for fact in await page.hear_all()}
-        since = await database_sync_to_async(commit_order.newest)()
+        since = await database_sync_to_async(commit_order.newest_cursor)()
         await database_sync_to_async(lose)(ann, finance)
         gate: Gate = await database_sync_to_async(make_gate)(policy=policy)
         await tell(since)
@@ -150,7 +150,7 @@ async def test_who_loses_access_while_their_page_connects_is_replayed_nothing_of
 ) -> None:
     team = await database_sync_to_async(make_team)(may=READS)
     member = await database_sync_to_async(make_user)("Mem", team)
-    since = await database_sync_to_async(commit_order.newest)()
+    since = await database_sync_to_async(commit_order.newest_cursor)()
     look_back = consumer.look_back
 
     def change() -> None:

@@ -108,7 +108,7 @@ async def test_a_page_that_fell_behind_is_told_to_start_over_from_what_is_newest
 
     async with socket(member, consumer=Known) as page:
         assert (await page.hear())["kind"] == "heartbeat"
-        since = await database_sync_to_async(commit_order.newest)()
+        since = await database_sync_to_async(commit_order.newest_cursor)()
         await database_sync_to_async(make_gate)(team=team)
         await database_sync_to_async(horizon.reached)()
         (consumer,) = Known.made

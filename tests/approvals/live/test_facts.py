@@ -6,13 +6,13 @@ from typing import Any
 
 from approvals.live.facts import audience, fact_of
 from checkpoints.models import Event
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 
 def make_event(kind: str, subject: str, *, data: dict[str, Any] | None = None, **fields: Any) -> Event:
     """An event of run 7 of team 3, that was never saved."""
     given: dict[str, Any] = {"pk": 5, "xid": 9, "run_id": 7, "team_id": 3, "version": 2, "actor": "system"}
-    return Event(kind=kind, subject=subject, data=canonical(data or {}), **(given | fields))
+    return Event(kind=kind, subject=subject, data=encode_canonical(data or {}), **(given | fields))
 
 
 def test_a_saved_step_is_told_to_pages_that_show_the_run_and_to_nobody_else() -> None:

@@ -53,7 +53,7 @@ def restore() -> None:
 
 def now() -> commit_order.Cursor:
     horizon.reached()
-    return commit_order.newest()
+    return commit_order.newest_cursor()
 
 
 def page_of(user: User, *subjects: str) -> Access:
@@ -118,7 +118,7 @@ def test_whoever_watches_a_gate_is_replayed_the_words_there_as_they_hear_them_li
     horizon.reached()
     live = [
         event.kind
-        for event in commit_order.beyond(Event.objects.order_by("xid", "id"), since)
+        for event in commit_order.events_after(Event.objects.order_by("xid", "id"), since)
         if not access.joins.isdisjoint(audience(event))
     ]
     (told,) = missed([(access, since)])

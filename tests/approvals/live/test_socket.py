@@ -49,7 +49,7 @@ async def socket(
 async def tell(since: commit_order.Cursor) -> None:
     """Hand on what happened since, as the tailer does."""
     events = await database_sync_to_async(
-        lambda: list(commit_order.beyond(Event.objects.order_by("xid", "id"), since))
+        lambda: list(commit_order.events_after(Event.objects.order_by("xid", "id"), since))
     )()
     await consumer.deliver(events)
 
@@ -58,7 +58,7 @@ async def test_a_member_hears_of_a_gate_of_their_team_and_an_outsider_does_not()
     team = await database_sync_to_async(make_team)()
     member, outsider = await database_sync_to_async(ann)(team), await database_sync_to_async(eve)()
     async with socket(member) as mine, socket(outsider) as theirs:
-        since = await database_sync_to_async(commit_order.newest)()
+        since = await database_sync_to_async(commit_order.newest_cursor)()
         gate = await database_sync_to_async(make_gate)(team=team)
         await tell(since)
         facts = await mine.hear_all()
@@ -74,7 +74,7 @@ async def test_a_fact_that_cannot_be_told_has_every_page_start_over() -> None:
     async with socket(member) as mine:
         await database_sync_to_async(make_gate)(team=team)
         await database_sync_to_async(horizon.reached)()
-        newest = await database_sync_to_async(commit_order.newest)()
+        newest = await database_sync_to_async(commit_order.newest_cursor)()
         with pytest.raises(ValueError, match="no-number"):
             await consumer.deliver([Event(kind="test.said", subject="gate:no-number", data=b"{}")])
         assert await mine.hear() == {"kind": "reset", "cursor": str(newest)}
@@ -84,7 +84,7 @@ async def test_a_fact_of_a_gate_names_its_title_which_no_event_holds_by_one_quer
     team = await database_sync_to_async(make_team)()
     member, other = await database_sync_to_async(ann)(team), await database_sync_to_async(mira)(team)
     async with socket(member) as mine, socket(other) as theirs:
-        since = await database_sync_to_async(commit_order.newest)()
+        since = await database_sync_to_async(commit_order.newest_cursor)()
         cards = [make_card(title=f"Refund {number} to Marit Ellery") for number in range(3)]
         gates = [await database_sync_to_async(make_gate)(team=team, card=card) for card in cards]
         with sent() as statements:
@@ -99,7 +99,7 @@ async def test_a_fact_of_a_gate_names_its_title_which_no_event_holds_by_one_quer
 async def test_what_is_replayed_names_its_gates_too() -> None:
     team = await database_sync_to_async(make_team)()
     member = await database_sync_to_async(ann)(team)
-    since = await database_sync_to_async(commit_order.newest)()
+    since = await database_sync_to_async(commit_order.newest_cursor)()
     gate = await database_sync_to_async(make_gate)(team=team, card=make_card(title="Refund Marit Ellery"))
     await database_sync_to_async(horizon.reached)()
     async with socket(member, after=since) as mine:
@@ -113,7 +113,7 @@ async def test_a_reviewer_from_elsewhere_hears_of_the_gate_and_not_of_the_run() 
     policy = await database_sync_to_async(make_policy)(team, groups=(finance,))
     reviewer = await database_sync_to_async(mira)(finance)
     async with socket(reviewer) as mine:
-        since = await database_sync_to_async(commit_order.newest)()
+        since = await database_sync_to_async(commit_order.newest_cursor)()
         gate = await database_sync_to_async(make_gate)(policy=policy)
         await tell(since)
         assert {fact["subject"] for fact in await mine.hear_all()} == {f"gate:{gate.pk}"}
@@ -125,12 +125,12 @@ async def test_a_page_that_comes_before_the_tailer_has_begun_to_read_misses_noth
     """What happened between the page's replay and the place from which the tailer read was never told to it."""
     team = await database_sync_to_async(make_team)()
     member = await database_sync_to_async(ann)(team)
-    since = await database_sync_to_async(commit_order.newest)()
+    since = await database_sync_to_async(commit_order.newest_cursor)()
     reached = threading.Event()
 
     def late() -> commit_order.Cursor:
         assert reached.wait(PATIENCE)
-        return commit_order.newest()
+        return commit_order.newest_cursor()
 
     look_back, asked = consumer.look_back, []
 
@@ -138,7 +138,7 @@ async def test_a_page_that_comes_before_the_tailer_has_begun_to_read_misses_noth
         asked.append(reached.is_set())
         return await look_back(question)
 
-    monkeypatch.setattr(tailer, "newest", late)
+    monkeypatch.setattr(tailer, "newest_cursor", late)
     monkeypatch.setattr(consumer, "look_back", looking)
     async with consumer.reading_along(), socket(member, after=since) as mine:
         async with asyncio.timeout(PATIENCE):
@@ -157,7 +157,7 @@ async def test_a_page_that_comes_before_the_tailer_has_begun_to_read_misses_noth
 async def test_what_happened_since_the_page_was_rendered_is_replayed() -> None:
     team = await database_sync_to_async(make_team)()
     member = await database_sync_to_async(ann)(team)
-    since = await database_sync_to_async(commit_order.newest)()
+    since = await database_sync_to_async(commit_order.newest_cursor)()
     gate = await database_sync_to_async(make_gate)(team=team)
     await database_sync_to_async(horizon.reached)()
     async with socket(member, after=since) as mine:
@@ -171,7 +171,7 @@ async def test_what_happened_since_the_page_was_rendered_is_replayed() -> None:
 async def test_what_a_page_heard_by_an_earlier_socket_is_not_told_again_by_a_tailer_that_is_behind() -> None:
     team = await database_sync_to_async(make_team)()
     member = await database_sync_to_async(ann)(team)
-    since = await database_sync_to_async(commit_order.newest)()
+    since = await database_sync_to_async(commit_order.newest_cursor)()
     await database_sync_to_async(make_gate)(team=team)
     await database_sync_to_async(horizon.reached)()
     async with socket(member, after=since) as first:
@@ -188,14 +188,14 @@ async def test_a_page_that_was_drawn_before_the_database_was_set_back_starts_ove
     """It heard nothing new, and showed what had not happened any more."""
     member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
     async with socket(member, after=commit_order.Cursor(2**60, 1)) as mine:
-        newest = await database_sync_to_async(commit_order.newest)()
+        newest = await database_sync_to_async(commit_order.newest_cursor)()
         assert await mine.hear() == {"kind": "reset", "cursor": str(newest)}
 
 
 async def test_steps_of_a_run_are_told_to_pages_that_watch_it_and_only_where_they_may() -> None:
     team = await database_sync_to_async(make_team)()
     member, outsider = await database_sync_to_async(ann)(team), await database_sync_to_async(eve)()
-    since = await database_sync_to_async(commit_order.newest)()
+    since = await database_sync_to_async(commit_order.newest_cursor)()
     gate = await database_sync_to_async(make_gate)(team=team)
     async with socket(member) as mine, socket(outsider) as theirs:
         for each in (mine, theirs):
@@ -214,7 +214,7 @@ async def test_a_fact_that_comes_by_several_groups_is_told_once() -> None:
     async with socket(member) as mine:
         await mine.say({"watch": [f"gate:{gate.pk}", f"run:{gate.run_id}"]})
         await mine.hear_all()
-        since = await database_sync_to_async(commit_order.newest)()
+        since = await database_sync_to_async(commit_order.newest_cursor)()
         await database_sync_to_async(decide)(gate, member)
         await tell(since)
         cursors = [fact["cursor"] for fact in await mine.hear_all()]
@@ -256,7 +256,7 @@ async def test_somebody_taken_out_of_a_team_hears_of_it_no_more() -> None:
     member = await database_sync_to_async(ann)(team)
     async with socket(member, consumer=Impatient) as mine:
         await database_sync_to_async(member.groups.clear)()
-        since = await database_sync_to_async(commit_order.newest)()
+        since = await database_sync_to_async(commit_order.newest_cursor)()
         assert (await mine.hear())["kind"] == "heartbeat"
         assert (await mine.hear())["kind"] == "heartbeat"
         await database_sync_to_async(make_gate)(team=team)
@@ -361,7 +361,7 @@ async def test_a_socket_that_was_ended_is_told_nothing_more_and_ended_once() -> 
     team = await database_sync_to_async(make_team)()
     member = await database_sync_to_async(ann)(team)
     async with socket(member) as mine:
-        since = await database_sync_to_async(commit_order.newest)()
+        since = await database_sync_to_async(commit_order.newest_cursor)()
         gate = await database_sync_to_async(make_gate)(team=team)
         await database_sync_to_async(User.objects.filter(pk=member.pk).update)(is_active=False)
         await mine.say({"watch": [f"run:{gate.run_id}"]})
@@ -387,7 +387,7 @@ async def test_a_page_behind_a_crowd_of_others_gates_is_told_to_start_over(monke
     monkeypatch.setattr(replay, "REPLAYED", 2)
     team = await database_sync_to_async(make_team)()
     member = await database_sync_to_async(ann)(team)
-    since = await database_sync_to_async(commit_order.newest)()
+    since = await database_sync_to_async(commit_order.newest_cursor)()
     for _ in range(3):
         await database_sync_to_async(make_gate)()
     await database_sync_to_async(make_gate)(team=team)
@@ -411,5 +411,5 @@ async def test_what_reads_along_stops_though_it_swallows_a_cancellation() -> Non
     task = asyncio.create_task(deaf())
     await begun.wait()
     async with asyncio.timeout(PATIENCE):
-        await tailer.end(task)
+        await tailer.end_task(task)
     assert task.cancelled()

@@ -25,7 +25,7 @@ from .test_socket import socket
 def newest_of(run: Run) -> Event:
     """The event of the run's newest checkpoint, once no transaction is open that began before it."""
     event = Event.objects.filter(run_id=run.pk, kind="checkpoint.saved").latest("id")
-    until(lambda: commit_order.settled().filter(pk=event.pk).exists())
+    until(lambda: commit_order.settled_events().filter(pk=event.pk).exists())
     return event
 
 
@@ -33,7 +33,7 @@ async def test_a_checkpoint_saved_before_the_page_said_what_it_watches_is_told_t
     team = await database_sync_to_async(make_team)()
     member = await database_sync_to_async(bob)(team)
     walk = await database_sync_to_async(begin)(team)
-    since = await database_sync_to_async(commit_order.newest)()
+    since = await database_sync_to_async(commit_order.newest_cursor)()
     page = Socket(LiveConsumer, f"after={since}", SessionStore(await database_sync_to_async(session_of)(member)))
     await page.open()
     await page.hear_all()

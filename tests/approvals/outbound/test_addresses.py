@@ -9,7 +9,7 @@ import pytest
 
 from approvals.models.webhook import WebhookRefused
 from approvals.outbound import targets
-from approvals.outbound.addresses import permitted
+from approvals.outbound.addresses import is_permitted
 from approvals.webhooks import schedule
 from tests.approvals.webhooks.made_webhooks import make_webhook
 
@@ -25,20 +25,20 @@ INSIDE = [
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_the_public_internet_may_be_sent_to(address: str) -> None:
-    assert permitted(ip_address(address))
+    assert is_permitted(ip_address(address))
 
 
 @pytest.mark.parametrize("address", INSIDE)
 def test_what_is_inside_may_not(address: str) -> None:
-    assert not permitted(ip_address(address))
+    assert not is_permitted(ip_address(address))
 
 
 def test_a_setting_names_networks_that_may_be_all_the_same() -> None:
     named = ["10.20.0.0/16", "fd00::/8"]
     for address in ("10.20.1.1", "fd12::1", "::ffff:10.20.1.1"):
-        assert permitted(ip_address(address), named)
+        assert is_permitted(ip_address(address), named)
     for address in ("10.21.1.1", "fc00::1", "127.0.0.1"):
-        assert not permitted(ip_address(address), named)
+        assert not is_permitted(ip_address(address), named)
 
 
 REFUSED = [

@@ -13,7 +13,7 @@ from django.db.models import F
 from approvals.errors import AskedTooOften
 from approvals.models import Gate, Policy
 from checkpoints.models import Event, Run
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.agents.remote.outside_program import WIRE, Program
 from tests.factories import MEMBER, REJECTION, ann, decide, make_gate, make_policy, make_run, make_team, make_user
 from tests.harness.signed_in_clients import signed_in
@@ -108,7 +108,7 @@ def test_what_was_rejected_before_says_how_often_and_where() -> None:
     assert [gate.attempt for gate in gates] == [1, 2, 3]
     assert (last.attempt, last.rejected_before_id) == (4, gates[-1].pk)
     opened = Event.objects.get(kind="gate.opened", subject=last.subject)
-    assert decode(bytes(opened.data))["attempt"] == 4
+    assert decode_canonical(bytes(opened.data))["attempt"] == 4
 
 
 @pytest.mark.parametrize(

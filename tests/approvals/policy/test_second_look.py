@@ -15,7 +15,7 @@ from approvals.models import Decision, Gate
 from approvals.policy import second_look
 from approvals.policy.second_look import Streak, streak
 from checkpoints.models import Event
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.factories import MEMBER, ann, decide, make_gate, make_team, make_user
 from tests.factories.tokens import bearing, make_token
 from tests.harness.altered_rows import altered
@@ -78,11 +78,16 @@ def test_the_streak_is_in_the_audit_and_so_is_that_it_was_looked_at_twice() -> N
     with pytest.raises(SecondLookNeeded):
         decide(gates[10], rita)
     refused = Event.objects.get(kind="decision.refused", subject=gates[10].subject)
-    data = decode(bytes(refused.data))
+    data = decode_canonical(bytes(refused.data))
     assert (data["kind"], data["streak"]) == ("second_look", 10)
     decide(gates[10], rita, second_look=True)
-    assert decode(bytes(Event.objects.get(kind="gate.decided", subject=gates[10].subject).data))["second_look"] is True
-    assert "second_look" not in decode(bytes(Event.objects.get(kind="gate.decided", subject=gates[0].subject).data))
+    assert (
+        decode_canonical(bytes(Event.objects.get(kind="gate.decided", subject=gates[10].subject).data))["second_look"]
+        is True
+    )
+    assert "second_look" not in decode_canonical(
+        bytes(Event.objects.get(kind="gate.decided", subject=gates[0].subject).data)
+    )
 
 
 def test_a_rejection_needs_none() -> None:

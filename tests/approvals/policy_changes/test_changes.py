@@ -17,7 +17,7 @@ from approvals.policy_changes import changes
 from approvals.policy_changes.changes import ChangeEnded, MayNotConfirm, NamesGone, SamePerson
 from approvals.policy_changes.simulation import simulate
 from checkpoints.models import Event
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 from tests.factories import decide, make_gate, make_policy, make_team, make_user
 from tests.harness.altered_rows import owner
 
@@ -232,8 +232,8 @@ def test_a_setting_that_came_with_a_later_release_stays_as_it_is(team: Group) ->
     Policy.objects.filter(team=team).update(bulk_risk="none", undo_window=HOUR)
     change = saved(team, writer("Ann"), quorum=1, bulk_risk="none", undo_window=HOUR)
     assert isinstance(change, PolicyChange)
-    known = {name: value for name, value in decode(change.settings.encode()).items() if name != "bulk_risk"}
-    PolicyChange.objects.filter(pk=change.pk).update(settings=canonical(known).decode())
+    known = {name: value for name, value in decode_canonical(change.settings.encode()).items() if name != "bulk_risk"}
+    PolicyChange.objects.filter(pk=change.pk).update(settings=encode_canonical(known).decode())
     made = changes.confirm(PolicyChange.objects.get(pk=change.pk), by=writer("Mira"))
     assert (made.quorum, made.bulk_risk, made.undo_window) == (1, "none", HOUR)
 

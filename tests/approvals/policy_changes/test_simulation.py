@@ -10,7 +10,7 @@ from approvals.gates import closing
 from approvals.models import Policy
 from approvals.policy_changes.simulation import Simulation, simulate
 from checkpoints.actors import SYSTEM
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from tests.factories import make_card, make_gate, make_policy, make_run, make_team
 
 SMALL = {"name": "small", "when": "amount < 500", "require": {"auto": True}}
@@ -20,7 +20,7 @@ def tried(policy: Policy, *, gates: int = 2, sample: int = 10, **said: Any) -> S
     """Open gates under a policy, and try another version on them."""
     for _ in range(gates):
         make_gate(run=make_run(team=policy.team), policy=policy)
-    rules = canonical(said.pop("rules", [])).decode() if said.get("rules") else ""
+    rules = encode_canonical(said.pop("rules", [])).decode() if said.get("rules") else ""
     drafted = Policy(team=policy.team, name=policy.name, rules=rules, auto_sample=sample, **said)
     return simulate(drafted, groups=(), people=())
 

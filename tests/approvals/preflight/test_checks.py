@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from approvals.preflight.checks import Preflight, judge
+from approvals.preflight.checks import Preflight, run_preflight
 from approvals.preflight.facts import (
     NOBODY,
     AgentCode,
@@ -27,7 +27,7 @@ NUMPY = Library(name="numpy", recorded="2.1.0", now="2.1.0")
 
 def found(saved: SavedCheckpoint = SAVED, code: AgentCode | UnknownCode = CODE) -> dict[str, tuple[str, str]]:
     """Check -> (colour, words)."""
-    return {each.check: (each.colour, each.words) for each in judge(saved, code).findings}
+    return {each.check: (each.colour, each.words) for each in run_preflight(saved, code).findings}
 
 
 def with_environment(**facts: Any) -> AgentCode:
@@ -35,7 +35,7 @@ def with_environment(**facts: Any) -> AgentCode:
 
 
 def test_where_all_is_well_it_is_one_calm_line() -> None:
-    flight = judge(SAVED, CODE)
+    flight = run_preflight(SAVED, CODE)
     assert (flight.colour, flight.title, flight.reasons) == ("green", "Ready: 6 checks passed", [])
     assert [each.check for each in flight.findings] == [
         "checkpoint", "version", "state", "configuration", "libraries", "artifacts",
@@ -152,7 +152,7 @@ def test_renamed_steps_are_named() -> None:
 
 
 def test_the_gravest_finding_decides_and_comes_first() -> None:
-    flight = judge(SAVED, replace(with_environment(configured=True, changed=("limit",)), faults=("/text: no",)))
+    flight = run_preflight(SAVED, replace(with_environment(configured=True, changed=("limit",)), faults=("/text: no",)))
     assert flight.red
     assert flight.title == "Not ready"
     assert [(each.colour, each.check) for each in flight.reasons] == [("red", "state"), ("amber", "configuration")]
@@ -160,13 +160,13 @@ def test_the_gravest_finding_decides_and_comes_first() -> None:
 
 
 def test_what_was_not_looked_at_is_never_green() -> None:
-    assert judge(SAVED, NOBODY).colour == "amber"
-    assert judge(SAVED, NOBODY).title == "The agent's code was not checked here"
-    assert judge(SAVED, TAKEN).title == "Ready, 1 warning"
+    assert run_preflight(SAVED, NOBODY).colour == "amber"
+    assert run_preflight(SAVED, NOBODY).title == "The agent's code was not checked here"
+    assert run_preflight(SAVED, TAKEN).title == "Ready, 1 warning"
     assert Preflight(()).colour == "amber"
 
 
 def test_it_is_plain_data_for_others() -> None:
-    flight = judge(replace(SAVED, fault="its digest differs"), NOBODY).to_json()
+    flight = run_preflight(replace(SAVED, fault="its digest differs"), NOBODY).to_json()
     assert (flight["colour"], len(flight["findings"])) == ("red", 2)
     assert flight["findings"][0]["check"] == "checkpoint"

@@ -31,11 +31,11 @@ def test_what_happens_after_a_page_was_read_and_before_it_is_written_is_heard_of
         html = signed_in(ann(gate.run.team)).get(page.format(gate=gate.pk, run=gate.run_id)).content.decode()
     [started] = re.findall(r'data-cursor="([^"]*)"', html)
     missed = Event.objects.filter(kind="run.completed", run_id=gate.run_id).latest("pk")
-    assert Cursor.parse(started) < Cursor.of(missed)
+    assert Cursor.parse(started) < Cursor.from_event(missed)
 
 
 def test_a_fragment_starts_no_feed() -> None:
     gate = make_gate(team=make_team())
     client = signed_in(ann(gate.run.team))
-    with mock.patch("checkpoints.events.commit_order.newest", side_effect=AssertionError("was asked")):
+    with mock.patch("checkpoints.events.commit_order.newest_cursor", side_effect=AssertionError("was asked")):
         assert client.get(f"/runs/{gate.run_id}/", headers={"HX-Request": "true"}).status_code == 200

@@ -16,7 +16,7 @@ from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.inbox import InboxRow
 from approvals.presentation.text import exact_call
 from checkpoints.runs.plans import PlanSpec, StepSpec
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 
 
 def card(title: str, arguments: Any, *, pinned: tuple[str, ...] = (), **more: Any) -> Card:
@@ -136,5 +136,5 @@ def test_the_risk_is_ours_only_where_all_that_is_asked_is_registered(tools: list
     given = [ToolVersion(version=1, risk=risk) if risk else None for risk in tools]
     actions = [Action(id=f"a{at}", tool="t", title="t", registered=each) for at, each in enumerate(given)]
     wire = Card(title="Wire", actions=actions)
-    row = InboxRow(asked=canonical(wire.to_json()), provenance=Provenance(agent="robo", outside=True))
+    row = InboxRow(asked=encode_canonical(wire.to_json()), provenance=Provenance(agent="robo", outside=True))
     assert row.risk_theirs is theirs

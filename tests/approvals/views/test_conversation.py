@@ -162,7 +162,7 @@ async def test_words_at_a_gate_are_told_to_its_pages_and_to_no_list() -> None:
     async with socket(member) as page, socket(member) as inbox:
         await page.say({"watch": [f"gate:{gate.pk}"]})
         await page.hear_all()
-        since = await database_sync_to_async(commit_order.newest)()
+        since = await database_sync_to_async(commit_order.newest_cursor)()
         await database_sync_to_async(say)(member, gate, "Hello")
         await tell(since)
         assert [fact["kind"] for fact in await page.hear_all()] == ["gate.remarked"]

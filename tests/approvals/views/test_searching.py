@@ -7,7 +7,7 @@ import re
 import pytest
 from django.contrib.auth.models import User
 
-from checkpoints.postgresql.text_search import beginnings, numbered, terms
+from checkpoints.postgresql.text_search import join_terms, parse_numbers, prefix_query
 from tests.factories import ann, decide, eve, make_card, make_gate, make_run, make_team
 from tests.harness.signed_in_clients import signed_in
 
@@ -94,8 +94,8 @@ def test_a_run_is_found_by_a_number_within_its_title() -> None:
 
 
 def test_what_is_typed_is_read_as_words_and_numbers() -> None:
-    assert terms("Order BK-2041", "a@b.se") == "Order BK 2041 a b se"
-    assert beginnings("BK-2041 | !x") == "'BK':* & ('2041':* | '-2041':*) & 'x':*"
-    assert [numbered(each) for each in ("R-12", "run 12", "gate 3", "#7", "12", "12a", "")] == [
+    assert join_terms("Order BK-2041", "a@b.se") == "Order BK 2041 a b se"
+    assert prefix_query("BK-2041 | !x") == "'BK':* & ('2041':* | '-2041':*) & 'x':*"
+    assert [parse_numbers(each) for each in ("R-12", "run 12", "gate 3", "#7", "12", "12a", "")] == [
         (0, 12), (0, 12), (3, 0), (7, 7), (12, 12), (0, 0), (0, 0),
     ]  # fmt: skip

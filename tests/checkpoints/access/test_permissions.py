@@ -28,16 +28,16 @@ def allow(team: Group, *names: str) -> Group:
 def test_a_member_may_what_the_team_may() -> None:
     run = make_run()
     ann = make_user(allow(run.team, "view_run"))
-    assert permissions.may(ann, run.team_id, "checkpoints.view_run")
-    assert not permissions.may(ann, run.team_id, "checkpoints.rewind_run")
+    assert permissions.may_in_team(ann, run.team_id, "checkpoints.view_run")
+    assert not permissions.may_in_team(ann, run.team_id, "checkpoints.rewind_run")
     assert list(Run.objects.visible_to(ann)) == [run]
 
 
 def test_a_permission_of_ones_own_holds_in_ones_own_teams_alone() -> None:
     run, foreign = make_run(), make_run()
     bob = make_user(run.team, own=("rewind_run",))
-    assert permissions.may(bob, run.team_id, "checkpoints.rewind_run")
-    assert not permissions.may(bob, foreign.team_id, "checkpoints.rewind_run")
+    assert permissions.may_in_team(bob, run.team_id, "checkpoints.rewind_run")
+    assert not permissions.may_in_team(bob, foreign.team_id, "checkpoints.rewind_run")
 
 
 def test_a_permission_of_one_team_does_not_hold_in_another() -> None:
@@ -51,28 +51,28 @@ def test_a_permission_of_one_team_does_not_hold_in_another() -> None:
 def test_an_outsider_sees_nothing(user: Any) -> None:
     run = make_run()
     allow(run.team, "view_run")
-    assert not permissions.may(user, run.team_id, "checkpoints.view_run")
-    assert not permissions.may(make_user(), run.team_id, "checkpoints.view_run")
+    assert not permissions.may_in_team(user, run.team_id, "checkpoints.view_run")
+    assert not permissions.may_in_team(make_user(), run.team_id, "checkpoints.view_run")
 
 
 def test_a_disabled_account_may_nothing() -> None:
     run = make_run()
     user = make_user(allow(run.team, "view_run"), is_active=False)
-    assert not permissions.may(user, run.team_id, "checkpoints.view_run")
+    assert not permissions.may_in_team(user, run.team_id, "checkpoints.view_run")
 
 
 def test_a_superuser_sees_every_team_and_acts_only_as_a_member() -> None:
     run = make_run()
     root = make_user(is_superuser=True)
-    assert permissions.may(root, run.team_id, "checkpoints.view_run")
-    assert not permissions.may(root, run.team_id, "checkpoints.rewind_run")
+    assert permissions.may_in_team(root, run.team_id, "checkpoints.view_run")
+    assert not permissions.may_in_team(root, run.team_id, "checkpoints.rewind_run")
 
 
 def test_the_right_app_has_to_give_the_permission() -> None:
     run = make_run()
     user = make_user(allow(run.team, "view_run"))
-    assert permissions.may(user, run.team_id, "checkpoints.view_run")
-    assert not permissions.may(user, run.team_id, "approvals.view_run")
+    assert permissions.may_in_team(user, run.team_id, "checkpoints.view_run")
+    assert not permissions.may_in_team(user, run.team_id, "approvals.view_run")
 
 
 @pytest.mark.parametrize("name", ["view_run", "checkpoints.", "checkpoints.view_nothing", "", "checkpoints.view.run"])
@@ -80,7 +80,7 @@ def test_nobody_has_a_permission_that_there_is_not(name: str) -> None:
     run = make_run()
     member, root = make_user(allow(run.team, "view_run")), make_user(is_superuser=True)
     for person in (member, root):
-        assert not permissions.may(person, run.team_id, name)
+        assert not permissions.may_in_team(person, run.team_id, name)
         assert not permissions.teams_of([person.pk], name)[person.pk, name]
     assert permissions.holders(name, teams=[run.team_id], among=[member.pk]) == {member.pk: frozenset()}
     assert permissions.members_where(name, teams=[run.team_id]) == {run.team_id: set()}

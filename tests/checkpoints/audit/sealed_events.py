@@ -14,7 +14,7 @@ from django.db import transaction
 
 from checkpoints.actors import Actor
 from checkpoints.audit import database, sealer
-from checkpoints.audit.reading import kept
+from checkpoints.audit.reading import seal_fact
 from checkpoints.events import event_log
 from checkpoints.models import Event, EventText, Seal
 from checkpoints.seals.seal import SealFact
@@ -92,7 +92,7 @@ def forged(*statements: str) -> Iterator[None]:
 
 def remade(seal: Seal, *, key: bytes, **changed: object) -> str:
     """The statement that gives a seal these columns and the digest that goes with them under a key."""
-    fact: SealFact = replace(kept(seal), **changed)  # type: ignore[arg-type]
+    fact: SealFact = replace(seal_fact(seal), **changed)  # type: ignore[arg-type]
     columns = {"merkle_root": fact.root, "digest": fact.expected(key)}
     said = ", ".join(f"{name} = decode('{value.hex()}', 'hex')" for name, value in columns.items())
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=fact.at)

@@ -68,7 +68,7 @@ def waiting(run: Run, claim: Claim, head: Head) -> Run:
         [number], at, list_format = start_waiting.new_numbers(1)
         draft = start_waiting.first_checkpoint(made, number, {"n": 0}, first_step="one", at=at, list_format=list_format)
         rows = start_waiting.first_rows([made], [draft], ["asks: x"])
-        event_log.append(start_waiting.began(made, SYSTEM), beside=rows)
+        event_log.append_events(start_waiting.began(made, SYSTEM), extras=rows)
     return made
 
 

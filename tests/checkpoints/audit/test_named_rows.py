@@ -9,7 +9,7 @@ import pytest
 
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import database, heads
-from checkpoints.audit.reading import kept, row_of
+from checkpoints.audit.reading import row_of, seal_fact
 from checkpoints.audit.walk import VerificationWalk
 from checkpoints.events import event_log, event_proof
 from checkpoints.events.event_proof import REQUIRED
@@ -131,7 +131,9 @@ def test_a_seal_made_anew_by_somebody_who_has_the_key_is_named_by_what_was_expor
     seal = seal_all()
     row = row_of(last)._replace(actor="user:8")
     marks = leaves.pack([row])
-    change = remade(seal, key=event_proof.key(), root=merkle.root([leaves.leaf(row)]), marks_digest=_sha(marks))
+    change = remade(
+        seal, key=event_proof.seal_key(), root=merkle.root([leaves.compute_leaf(row)]), marks_digest=_sha(marks)
+    )
     with forged(
         EVENT.format(change="actor = 'user:8'", id=last.pk),
         change,
@@ -241,7 +243,7 @@ def test_a_walk_that_is_put_down_and_taken_up_finds_the_same() -> None:
         walk, said = database.begin(after=since), []
         while not walk.done:
             said += [str(problem) for problem in walk.step(events=2)]
-            walk = type(walk).from_json(json.loads(json.dumps(walk.to_json())), key=event_proof.key())
+            walk = type(walk).from_json(json.loads(json.dumps(walk.to_json())), key=event_proof.seal_key())
         said += [str(problem) for problem in (*walk.chain.digests(), *database.exported_seals(since=since))]
     assert sorted(said) == sorted(whole)
     assert len(whole) > 1
@@ -260,7 +262,7 @@ def test_what_is_not_sealed_yet_is_told_and_is_no_fault() -> None:
 def test_the_heads_of_a_seal_are_found_by_their_numbers() -> None:
     run = make_run()
     seal = seal_all()
-    (head,) = [head for head in heads.heads_of(kept(seal)) if head.run == run.pk]
+    (head,) = [head for head in heads.heads_of(seal_fact(seal)) if head.run == run.pk]
     assert head.seq == 1
     assert heads.present([head]) == {head}
     assert heads.present([head._replace(seq=2)]) == set()

@@ -18,8 +18,8 @@ from checkpoints import store
 from checkpoints.audit.verify_runs import _Walk, verify_all, verify_run
 from checkpoints.errors import NotVerified
 from checkpoints.layout import payloads, rows
-from checkpoints.layout.assembly import unpack
-from checkpoints.layout.chunks import fetcher
+from checkpoints.layout.assembly import unpack_row
+from checkpoints.layout.chunks import make_fetcher
 from checkpoints.layout.parts import SealedStretch
 from checkpoints.layout.rows import CheckpointRow
 from checkpoints.models import Checkpoint, Chunk, Run
@@ -177,7 +177,7 @@ def test_a_size_that_hides_large_values_is_found(list_format: type[ListDigest]) 
         run, _, head = begin(l=["x" * 3000, "y" * 3000, *(["plain"] * 500)])
     anchor = rows.trail(head.id).rows[0]
     stretch = SealedStretch.of_line(_sealed_line(anchor))
-    content, _ = fetcher(run.lineage)({stretch.digest})[stretch.digest]
+    content, _ = make_fetcher(run.lineage)({stretch.digest})[stretch.digest]
     plain = replace(stretch, size=len(content) - stretch.count + 1)
     assert stretch.size > plain.size
     with replaced(anchor, stretch.line(), plain.line()):
@@ -207,14 +207,14 @@ def test_a_row_whose_digests_are_said_to_be_of_another_format_is_found(run: Run)
 
 
 def _sealed_line(row: CheckpointRow) -> bytes:
-    _, lines = unpack(row)
+    _, lines = unpack_row(row)
     return next(line for line in lines if line[:1] == b"#")
 
 
 @contextmanager
 def replaced(row: CheckpointRow, line: bytes, *others: bytes) -> Iterator[None]:
     """Other lines of a list in an anchor's payload, with the checksum that fits them, and put back."""
-    ops, lines = unpack(row)
+    ops, lines = unpack_row(row)
     at = lines.index(line)
     lines[at : at + 1] = others
     next(op for op in ops if op[0] == "list")[-1] += len(others) - 1

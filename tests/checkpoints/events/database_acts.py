@@ -41,7 +41,7 @@ def approve(gate: str, person: str) -> dict[str, Any]:
 def newest() -> dict[str, Any]:
     """Seal what there is, and say where readers of events are."""
     seal = sealer.seal_once()
-    return {"cursor": str(commit_order.newest()), "seal": seal.pk if seal else None}
+    return {"cursor": str(commit_order.newest_cursor()), "seal": seal.pk if seal else None}
 
 
 def begin(item: str) -> dict[str, Any]:

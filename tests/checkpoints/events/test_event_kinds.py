@@ -14,7 +14,7 @@ from approvals.errors import DecisionRefused
 from approvals.gates import closing
 from checkpoints.events.kinds import KINDS
 from checkpoints.models import Event, Run
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from docs import events
 from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_policy, make_team
 
@@ -118,7 +118,7 @@ def test_the_data_of_a_gates_events_are_those_that_are_declared() -> None:
         e.kind for e in recorded
     }
     for event in recorded:
-        keys = set(decode(bytes(event.data)))
+        keys = set(decode_canonical(bytes(event.data)))
         assert keys <= KINDS[event.kind].keys, event.kind
         now_and_then = {
             "dropped", "verdicts", "confirmed", "confirmed_by", "repeats", "replaces", "attempt", "second_look",

@@ -21,7 +21,7 @@ from checkpoints.events import commit_order, event_log
 from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event, EventText, Seal
 from checkpoints.postgresql.privileges import APPEND_ONLY, CHANGING, KEPT
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.checkpoints.audit.sealed_events import erase, forged, found
 from tests.factories.stored_runs import STEP, begin, make_run
 from tests.harness import horizon
@@ -37,7 +37,7 @@ def say(text: str | None = None) -> str:
 
 
 def read_from(start: Cursor) -> list[str]:
-    events, _ = commit_order.after(start)
+    events, _ = commit_order.read_after(start)
     return [event.subject for event in events]
 
 
@@ -53,28 +53,28 @@ VALUES ('test.said', %s, 0, 'system', '', '{}')"""
 
 
 def test_an_event_is_read_back_as_it_was_recorded() -> None:
-    start = commit_order.newest()
+    start = commit_order.newest_cursor()
     subject = say("words that may be erased")
-    (event,) = [event for event in commit_order.after(start)[0] if event.subject == subject]
+    (event,) = [event for event in commit_order.read_after(start)[0] if event.subject == subject]
     assert (event.kind, event.actor, event.actor_name, event.version) == ("test.said", "user:7", "Ann", 3)
-    assert decode(bytes(event.data)) == {"n": 1}
+    assert decode_canonical(bytes(event.data)) == {"n": 1}
     assert bytes(event.words.text) == b"words that may be erased"
 
 
 def test_a_transaction_held_open_across_a_later_commit_hides_no_event(other: psycopg.Connection) -> None:
-    start = commit_order.newest()
+    start = commit_order.newest_cursor()
     other.execute(INSERT, ["early"])
     late = say()
-    assert commit_order.after(start)[1], "more is committed than may be read"
+    assert commit_order.read_after(start)[1], "more is committed than may be read"
     assert late not in read_from(start), "the later event may not be read before the earlier one is known"
     other.commit()
     read = read_from(start)
     assert read.index("early") < read.index(late)
-    assert commit_order.after(Cursor.of(commit_order.after(start)[0][-1])) == ([], False)
+    assert commit_order.read_after(Cursor.from_event(commit_order.read_after(start)[0][-1])) == ([], False)
 
 
 def test_a_transaction_that_rolls_back_hides_no_event(other: psycopg.Connection) -> None:
-    start = commit_order.newest()
+    start = commit_order.newest_cursor()
     other.execute(INSERT, ["never"])
     late = say()
     other.rollback()
@@ -82,17 +82,17 @@ def test_a_transaction_that_rolls_back_hides_no_event(other: psycopg.Connection)
 
 
 def test_batches_neither_repeat_nor_skip() -> None:
-    start = commit_order.newest()
+    start = commit_order.newest_cursor()
     with transaction.atomic():
         subjects = [say() for _ in range(7)]
     horizon.reached()
     read: list[str] = []
     at = start
-    while batch := commit_order.after(at, limit=2)[0]:
+    while batch := commit_order.read_after(at, limit=2)[0]:
         read += [event.subject for event in batch]
-        at = Cursor.of(batch[-1])
+        at = Cursor.from_event(batch[-1])
     assert read == subjects
-    assert Cursor.parse(str(at)) == at == commit_order.newest()
+    assert Cursor.parse(str(at)) == at == commit_order.newest_cursor()
 
 
 @pytest.mark.parametrize("text", ["", "7", "1.2.3", "-1.2", "1.x", "1.9223372036854775808", "\u0663.\u0661"])
@@ -142,7 +142,7 @@ def test_a_seal_covers_what_settled_and_the_heads_of_its_runs() -> None:
     assert sealer.seal_once() is not None
     newest = Seal.objects.latest("pk")
     assert bytes(newest.previous or b"") == bytes(seal.digest)
-    assert str(run.pk) in decode(bytes(newest.heads))
+    assert str(run.pk) in decode_canonical(bytes(newest.heads))
     assert sealer.seal_once() is None
     assert found() == []
     lines = [json.loads(line) for line in database.export_path().read_text().splitlines()]

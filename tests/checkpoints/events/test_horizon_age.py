@@ -30,9 +30,9 @@ def test_the_session_that_holds_readers_back_is_named_with_the_oldest_events_wai
 ) -> None:
     horizon.reached()
     with somebody_writes(servers) as stranger:
-        before = commit_order.newest()
+        before = commit_order.newest_cursor()
         make_run()
-        assert commit_order.after(before)[1]
+        assert commit_order.read_after(before)[1]
         first = horizon_age()
         assert first.holder == f"process {stranger.info.backend_pid} of database postgres (role postgres, a console)"
         assert horizon_age().seconds > first.seconds > 0

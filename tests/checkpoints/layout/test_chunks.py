@@ -10,7 +10,7 @@ from checkpoints.errors import NotVerified
 from checkpoints.layout.chunks import ChunkContents
 from checkpoints.layout.parts import SealedStretch, size_of
 from checkpoints.values import digests
-from checkpoints.values.list_digests import StretchDigest, reference
+from checkpoints.values.list_digests import StretchDigest, make_reference
 
 NONE = bytes(32)
 
@@ -30,7 +30,7 @@ def test_a_value_that_was_fetched_as_a_stretch_before_is_still_checked_as_a_valu
     """A line of writes, which a load skips, named the chunk of a forged value as a stretch: nobody checked it then."""
     true, forged = b'"a large value"', b'"another value"'
     value = digests.of_canonical(true)
-    stretch, content = sealed([reference(len(true), value)])
+    stretch, content = sealed([make_reference(len(true), value)])
     decoy = SealedStretch(0, 1, 1, NONE, value)
     known = contents(**{value.hex(): forged, stretch.digest.hex(): content})
     with pytest.raises(NotVerified, match="does not match its digest"):

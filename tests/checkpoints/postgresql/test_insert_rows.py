@@ -8,7 +8,7 @@ from django.db import DataError, transaction
 from approvals.models import Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Hold
-from checkpoints.postgresql.insert_rows import insert_rows, insertion, next_ids
+from checkpoints.postgresql.insert_rows import build_insertion, insert_rows, next_ids
 from checkpoints.postgresql.sql import run_sql
 from tests.factories import make_gate, make_run
 from tests.harness.sent_statements import sent
@@ -59,9 +59,11 @@ def test_what_goes_beside_is_one_statement_with_the_rows() -> None:
     insert_rows([held])
     holds = [Hold(run=run, subject=f"legal:{number}", **HOLD) for number in range(1, 5)]
     freed = Hold.objects.freeing(run=other.pk, subject="legal:0", by=SYSTEM)
-    [(sql, params)] = insertion(holds[:1])
+    [(sql, params)] = build_insertion(holds[:1])
     with sent() as statements:
-        found = run_sql(sql, params, beside=[*insertion(holds[1:3]), freed, *insertion(holds[3:]), *insertion([])])
+        found = run_sql(
+            sql, params, extras=[*build_insertion(holds[1:3]), freed, *build_insertion(holds[3:]), *build_insertion([])]
+        )
     assert len(statements) == 1
     assert found[0][0] == Hold.objects.get(run=run, subject="legal:1").pk
     subjects = Hold.objects.filter(run=run).order_by("subject").values_list("subject", flat=True)
@@ -71,9 +73,9 @@ def test_what_goes_beside_is_one_statement_with_the_rows() -> None:
 
 def test_a_fault_beside_writes_nothing() -> None:
     run = make_run()
-    [(sql, params)] = insertion([Hold(run=run, subject="legal:1", **HOLD)])
+    [(sql, params)] = build_insertion([Hold(run=run, subject="legal:1", **HOLD)])
     with pytest.raises(DataError, match="too long"):
-        run_sql(sql, params, beside=insertion([Hold(run=run, subject="x" * 121, **HOLD)]))
+        run_sql(sql, params, extras=build_insertion([Hold(run=run, subject="x" * 121, **HOLD)]))
     assert not Hold.objects.filter(run=run).exists()
 
 

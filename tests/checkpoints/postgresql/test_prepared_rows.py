@@ -13,7 +13,7 @@ from django.db.models.functions import JSONObject
 
 from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql.batch_query import ParameterPlace
-from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows, prepared
+from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows, prepared_statement
 from tests.factories import stored_runs
 from tests.factories.stored_runs import begin
 from tests.harness.sent_statements import sent
@@ -91,7 +91,7 @@ def test_a_transaction_reads_what_it_has_written() -> None:
     assert [each.title for each in PreparedRows(RUNS).run([run.pk])] == ["one"]
 
 
-@prepared
+@prepared_statement
 def runs_titled(title: Any, but: Any) -> QuerySet[Run]:
     return Run.objects.filter(title=title, reason="50 %").exclude(OneOf(F("pk"), but)).order_by("pk")
 
@@ -106,7 +106,7 @@ def test_a_function_is_built_into_a_statement_once_and_takes_its_parameters_by_p
         assert [each.pk for each in runs_titled(title, pks[:2])] == [pks[2]]
 
 
-@prepared
+@prepared_statement
 def runs_in_order(title: Any, *, newest: bool, most: int) -> QuerySet[Run]:
     return Run.objects.filter(title=title).order_by("-pk" if newest else "pk")[:most]
 

@@ -12,7 +12,7 @@ from checkpoints.errors import NotVerified
 from checkpoints.layout import rows
 from checkpoints.models import Checkpoint, Run
 from checkpoints.retention import prunes
-from checkpoints.retention.prune_lock import alone
+from checkpoints.retention.prune_lock import hold_prune_lock
 
 from .pruned_runs import ended, keep, pruned
 
@@ -24,7 +24,7 @@ def test_a_message_that_finds_another_at_it_is_spent(monkeypatch: pytest.MonkeyP
     held, done = threading.Event(), threading.Event()
 
     def another() -> None:
-        with alone() as mine:
+        with hold_prune_lock() as mine:
             assert mine
             held.set()
             done.wait(10)

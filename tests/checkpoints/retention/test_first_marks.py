@@ -17,7 +17,7 @@ from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.errors import ValueRefused
 from checkpoints.retention import first_marks
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.ops import Append
 from tests.checkpoints.retention.test_strays import kept, marks, place
 from tests.factories.stored_runs import STEP, begin, make_plan, make_team
@@ -64,7 +64,13 @@ def test_what_a_step_returned_before_the_update_it_may_save() -> None:
     run, claim, head = begin(n=0)
     file = kept_before(run.team_id)
     Memo.objects.create(
-        run=run, base=head.id, step="one", name="scan", digest=b"d", result=canonical({"scan": file}), token=claim.token
+        run=run,
+        base=head.id,
+        step="one",
+        name="scan",
+        digest=b"d",
+        result=encode_canonical({"scan": file}),
+        token=claim.token,
     )
     first_marks.mark_files()
     assert [each.name for each in marks(file)] == [f"{place(file).name}.{run.team_id}"]

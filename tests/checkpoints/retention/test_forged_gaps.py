@@ -245,7 +245,7 @@ def forge(
         owner.execute(f"DELETE FROM checkpoints_checkpoint WHERE run_id = {run.pk} AND seq BETWEEN {first} AND {last}")
     before = run.gaps.order_by("-number").first()
     assert before is not None
-    gap = gaps.made(run.pk, first, rows, before, why or RemovalReason("x", 1, SYSTEM, before.at))
+    gap = gaps.make_gap(run.pk, first, rows, before, why or RemovalReason("x", 1, SYSTEM, before.at))
     gap.save()
     if event:
         data = {"gap": gap.number, "digest": gap.digest.hex()}

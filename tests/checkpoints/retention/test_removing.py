@@ -20,7 +20,7 @@ from checkpoints.retention import prunes, reading
 from checkpoints.runs import holds
 from checkpoints.store import executions, gaps
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.harness import horizon
 
 from .pruned_runs import at, ended, grown, keep, looked, more, pruned, seqs
@@ -161,7 +161,7 @@ def test_an_event_tells_of_it_and_names_the_gap() -> None:
     pruned()
     [event] = Event.objects.filter(run_id=run.pk, kind="retention.pruned")
     gap = Gap.objects.get(run=run)
-    assert decode(bytes(event.data)) == {
+    assert decode_canonical(bytes(event.data)) == {
         "first": 1, "last": 41, "count": 41, "policy": run.plan.agent, "version": policy.version, "gap": 1,
         "digest": bytes(gap.digest).hex(),
     }  # fmt: skip

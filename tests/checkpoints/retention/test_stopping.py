@@ -14,7 +14,7 @@ from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Checkpoint, Event, Prune
 from checkpoints.retention import prunes
 from checkpoints.retention.errors import NotUnderWay
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.conftest import Starter
 from tests.harness.waiting import until
 
@@ -40,7 +40,7 @@ def test_what_was_removed_before_a_stop_stays_removed_and_the_rest_stays(monkeyp
     assert prune.status == Prune.Status.STOPPED
     assert {len(seqs(first)), len(seqs(second))} == {10, 41}
     told = Event.objects.get(kind="retention.stopped", subject=f"prune:{prune.pk}")
-    said = decode(bytes(told.data))
+    said = decode_canonical(bytes(told.data))
     assert (told.actor, said["checkpoints"], said["left"]) == ("user:7", prune.removed, 31)
     assert not Event.objects.filter(kind="retention.finished", subject=f"prune:{prune.pk}").exists()
     assert verify_run(first) == verify_run(second) == []
@@ -93,7 +93,7 @@ def test_a_run_that_does_not_verify_is_left_alone_and_named() -> None:
     line = prune.lines.get(run=run)
     assert "does not match its digest" in line.fault
     finished = Event.objects.get(kind="retention.finished", subject=f"prune:{prune.pk}")
-    assert decode(bytes(finished.data))["not_verified"] == [run.pk]
+    assert decode_canonical(bytes(finished.data))["not_verified"] == [run.pk]
 
 
 def test_the_night_of_a_real_worker_drops_what_is_old_and_prunes(celery_worker: Starter) -> None:

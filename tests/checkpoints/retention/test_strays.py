@@ -17,7 +17,7 @@ from checkpoints import crash_points, store
 from checkpoints.layout import payloads
 from checkpoints.retention import stray_artifacts
 from checkpoints.values import artifacts
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from tests.factories import unique
 from tests.harness.sent_statements import sent
 
@@ -98,7 +98,7 @@ def test_what_only_a_memo_names_stays() -> None:
     run, _, head = begin(n=0)
     named = kept("named by a memo")
     Memo.objects.create(
-        run=run, base=head.id, step="one", name="x", digest=b"d", result=canonical({"made": named}), token=1
+        run=run, base=head.id, step="one", name="x", digest=b"d", result=encode_canonical({"made": named}), token=1
     )
     aged(named)
     stray_artifacts.remove(grace=HOUR)

@@ -12,7 +12,7 @@ from checkpoints.actors import SYSTEM
 from checkpoints.models import Hold
 from checkpoints.runs import plans
 from checkpoints.runs.plans import PlanSpec, StepSpec
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.factories.stored_runs import make_run
 from tests.harness.racing_threads import meet_lock
 
@@ -118,5 +118,5 @@ def test_another_title_of_an_agent_elsewhere_is_another_row() -> None:
     titled = replace(spec, steps=(*spec.steps[:2], replace(spec.steps[2], title="Send a card")))
     assert plans.keep(titled, external=True).pk != first.pk
     first.refresh_from_db()
-    assert PlanSpec.from_json(decode(bytes(first.body))) == spec
+    assert PlanSpec.from_json(decode_canonical(bytes(first.body))) == spec
     assert [step.title for step in plans.spec_of(first).steps] == [step.name for step in spec.steps], "ours"

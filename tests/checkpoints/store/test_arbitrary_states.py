@@ -18,7 +18,7 @@ from checkpoints.models import Checkpoint, Chunk
 from checkpoints.retention import anchors, reading
 from checkpoints.store import Snapshot
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.list_digests import ListDigest, of_field
 from checkpoints.values.ops import Append, Splice
 from tests.factories.arbitrary_states import after, states, writes
@@ -38,12 +38,12 @@ def reanchor(head: Snapshot) -> None:
 
 def assert_same(loaded: Snapshot, saved: Snapshot, state: dict[str, Any]) -> None:
     """What was loaded is what was saved, to the type and the digest."""
-    assert canonical(loaded.state) == canonical(saved.state) == canonical(state)
+    assert encode_canonical(loaded.state) == encode_canonical(saved.state) == encode_canonical(state)
     expected = {name: of_field(value, loaded.list_format) for name, value in state.items()}
     assert loaded.fields == saved.fields == expected
     assert (loaded.id, loaded.seq, loaded.digest, loaded.size) == (saved.id, saved.seq, saved.digest, saved.size)
     assert loaded.state_digest == digests.of_state(loaded.fields)
-    assert loaded.size == len(canonical(state)) + (1 if state else 0)
+    assert loaded.size == len(encode_canonical(state)) + (1 if state else 0)
 
 
 @given(st.data(), states, st.sampled_from(FORMATS), st.integers(1, 5))
@@ -71,9 +71,9 @@ def _whatever_is_saved_is_loaded_again(data: st.DataObject, state: dict[str, Any
             states_by_id[head.id] = state
     assert_same(store.load(run), head, state)
     for id, expected in states_by_id.items():
-        assert canonical(store.load_checkpoint(id).state) == canonical(expected)
+        assert encode_canonical(store.load_checkpoint(id).state) == encode_canonical(expected)
     forked = store.load(store.fork(head.id, by=SYSTEM))
-    assert canonical(forked.state) == canonical(state)
+    assert encode_canonical(forked.state) == encode_canonical(state)
     assert verify_run(run) == []
 
 
@@ -146,7 +146,7 @@ def test_a_lists_digest_depends_on_its_items_alone(data: st.DataObject, list_for
             if data.draw(st.booleans()):
                 part, _ = parts.seal(part)
             assert part.digest == of_field(value, list_format)
-            assert (part.length, part.size) == (len(value), len(canonical(value)))
+            assert (part.length, part.size) == (len(value), len(encode_canonical(value)))
 
 
 @given(st.data(), states, st.sampled_from(FORMATS), st.integers(1, 5))

@@ -17,7 +17,7 @@ from checkpoints.audit.verify_runs import verify_run
 from checkpoints.errors import Fenced, NoSuchCheckpoint, ValueRefused
 from checkpoints.models import Checkpoint, Chunk, Event, Hold, Plan, Run
 from checkpoints.store import Header, Snapshot, executions
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from checkpoints.values.ops import DROP, Append, Splice
 from tests.factories.stored_runs import STEP, begin, make_plan, make_run, make_team, take
 from tests.harness import services
@@ -38,7 +38,7 @@ def origin(**values: Any) -> Snapshot:
 
 
 def environment_of(run: Run) -> Any:
-    return decode(bytes(Run.objects.get(pk=run.pk).environment))
+    return decode_canonical(bytes(Run.objects.get(pk=run.pk).environment))
 
 
 def test_a_run_is_started_in_an_environment_that_it_keeps() -> None:
@@ -106,7 +106,7 @@ def assert_no_fork(start: Snapshot) -> None:
     assert not Run.objects.filter(forked_from=start.id).exists()
     assert not Checkpoint.objects.filter(parent=start.id, kind="fork").exists()
     assert not Hold.objects.filter(checkpoint=start.id).exists()
-    forked = [decode(bytes(event.data))["from"] for event in Event.objects.filter(kind="run.forked")]
+    forked = [decode_canonical(bytes(event.data))["from"] for event in Event.objects.filter(kind="run.forked")]
     assert str(start.id) not in forked
 
 
@@ -168,7 +168,7 @@ class Crash(BaseException):
     """What no handler takes for an expected error."""
 
 
-@pytest.mark.parametrize("step", ["first_rows", "event_log.append", "Hold.objects.make"])
+@pytest.mark.parametrize("step", ["first_rows", "event_log.append_events", "Hold.objects.make"])
 def test_a_fork_that_breaks_off_in_the_middle_leaves_nothing(step: str) -> None:
     start = origin(doc="d" * 50_000)
     chunks = Chunk.objects.filter(lineage=start.lineage).count()
@@ -186,7 +186,7 @@ from uuid import UUID
 from checkpoints import store
 from checkpoints.events import event_log
 from checkpoints.actors import SYSTEM
-event_log.append = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+event_log.append_events = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 store.fork(UUID(sys.argv[1]), by=SYSTEM, writes={"n": 9}, key=sys.argv[2])
 """
 

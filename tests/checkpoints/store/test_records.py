@@ -23,7 +23,7 @@ from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql import sql
 from checkpoints.store import Header, Snapshot, executions, recorded_writes
 from checkpoints.store.header import COLUMNS
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.ops import DROP, Append, Splice
 from tests.factories.arbitrary_states import after, states, writes
 from tests.factories.stored_runs import REWIND, begin, take
@@ -38,10 +38,10 @@ def form(write: Any) -> Any:
     if write is DROP:
         return "drop"
     if isinstance(write, Append):
-        return "append", canonical(list(write.items))
+        return "append", encode_canonical(list(write.items))
     if isinstance(write, Splice):
-        return "splice", write.start, write.delete, canonical(list(write.items))
-    return "value", canonical(write)
+        return "splice", write.start, write.delete, encode_canonical(list(write.items))
+    return "value", encode_canonical(write)
 
 
 def forms(written: dict[str, Any]) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def test_replaying_what_was_written_on_its_base_gives_what_was_saved(
     assert list(found) == [id for id, _, _ in steps]
     for id, base, given_writes in steps:
         assert forms(found[id]) == forms(given_writes)
-        assert canonical(after(base, found[id])) == canonical(store.load_checkpoint(id).state)
+        assert encode_canonical(after(base, found[id])) == encode_canonical(store.load_checkpoint(id).state)
     assert verify_run(run) == []
 
 

@@ -46,7 +46,7 @@ def test_its_row_its_events_and_its_state_are_the_same() -> None:
         ]
         rows = start_waiting.first_rows(runs, drafts, ["asks: Wire"] * 3)
         events = [one for run in runs for one in (*start_waiting.began(run, ANN), start_waiting.waits(run, ANN))]
-        event_log.append(events, beside=rows)
+        event_log.append_events(events, extras=rows)
     for run in runs:
         assert row(run) == row(slow)
         assert said(run) == said(slow)

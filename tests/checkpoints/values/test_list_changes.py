@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkpoints.values import patch
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from tests.harness.examples import many
 
 A, B, C = {"sku": "a", "n": 1}, {"sku": "b", "n": 2}, {"sku": "c", "n": 3}
@@ -29,11 +29,11 @@ A, B, C = {"sku": "a", "n": 1}, {"sku": "b", "n": 2}, {"sku": "c", "n": 3}
     ],
 )
 def test_rows_name_what_came_went_moved_or_changed(before: Any, after: Any, rows: list[tuple[str, str]]) -> None:
-    assert [(row["kind"], row["pointer"]) for row in patch.changes(before, after)] == rows
+    assert [(row["kind"], row["pointer"]) for row in patch.list_changes(before, after)] == rows
 
 
 def test_a_moved_row_says_from_where() -> None:
-    (row,) = patch.changes({"l": [A, B, C]}, {"l": [C, A, B]})
+    (row,) = patch.list_changes({"l": [A, B, C]}, {"l": [C, A, B]})
     assert row == {"pointer": "/l/0", "kind": "moved", "from": "/l/2", "after": C}
 
 
@@ -50,12 +50,12 @@ lists = st.lists(st.integers(0, 4) | st.fixed_dictionaries({"a": st.integers(0, 
 @settings(max_examples=many(300))
 @given(lists, lists)
 def test_the_patch_gives_the_second_list_whatever_moved(before: list[Any], after: list[Any]) -> None:
-    assert canonical(patch.apply(patch.diff(before, after), before)) == canonical(after)
-    assert bool(patch.changes(before, after)) == (canonical(before) != canonical(after))
+    assert encode_canonical(patch.apply(patch.diff(before, after), before)) == encode_canonical(after)
+    assert bool(patch.list_changes(before, after)) == (encode_canonical(before) != encode_canonical(after))
 
 
 def test_two_long_lists_that_share_nothing_are_compared_in_time() -> None:
-    rows = patch.changes(list(range(20_000)), list(range(50_000, 70_000)))
+    rows = patch.list_changes(list(range(20_000)), list(range(50_000, 70_000)))
     assert len(rows) == 20_000
-    rows = patch.changes(list(range(20_000)), list(range(19_999, -1, -1)))
+    rows = patch.list_changes(list(range(20_000)), list(range(19_999, -1, -1)))
     assert len([row for row in rows if row["kind"] == "moved"]) == 19_999

@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkpoints.errors import ValueRefused
-from checkpoints.values.canonical_json import canonical
-from checkpoints.values.list_digests import LARGE, ChainDigest, ListDigest, StretchDigest, measure, of_field, reference
+from checkpoints.values.canonical_json import encode_canonical
+from checkpoints.values.list_digests import (
+    LARGE,
+    ChainDigest,
+    ListDigest,
+    StretchDigest,
+    make_reference,
+    measure_line,
+    of_field,
+)
 from tests.factories.arbitrary_states import lists
 from tests.factories.stored_runs import FORMATS
 
@@ -118,16 +126,16 @@ def test_lines_that_are_not_so_many_get_the_digest_of_no_list(
 @pytest.mark.parametrize("line", [b"@", b"@12", b"@x:00", b"@1:zz", b"@1:00:00", "@1:ü".encode()])
 def test_a_malformed_reference_to_a_large_item_is_refused(line: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        measure(line)
+        measure_line(line)
     with pytest.raises(ValueError, match=r"."):
         ChainDigest.empty().extended(line, 1)
 
 
 def test_a_large_item_counts_by_its_size_and_digest() -> None:
-    data = canonical(LONG[0])
+    data = encode_canonical(LONG[0])
     assert len(data) > LARGE
-    line = reference(len(data), measure(data)[0])
-    assert measure(line) == measure(data)
+    line = make_reference(len(data), measure_line(data)[0])
+    assert measure_line(line) == measure_line(data)
     for list_format in FORMATS:
         assert list_format.empty().extended(line, 1) == of_field(LONG, list_format)
 

@@ -9,20 +9,20 @@ from hypothesis import given
 
 from checkpoints.errors import ValueRefused
 from checkpoints.values import patch
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from tests.factories.arbitrary_states import values
 
 
 @given(values, values)
 def test_a_diff_applied_to_the_first_gives_the_second(a: Any, b: Any) -> None:
-    before = canonical(a)
-    assert canonical(patch.apply(patch.diff(a, b), a)) == canonical(b)
-    assert canonical(a) == before
+    before = encode_canonical(a)
+    assert encode_canonical(patch.apply(patch.diff(a, b), a)) == encode_canonical(b)
+    assert encode_canonical(a) == before
 
 
 @given(values, values)
 def test_there_is_a_change_exactly_where_two_values_differ(a: Any, b: Any) -> None:
-    assert bool(patch.changes(a, b)) == (canonical(a) != canonical(b)) == bool(patch.diff(a, b))
+    assert bool(patch.list_changes(a, b)) == (encode_canonical(a) != encode_canonical(b)) == bool(patch.diff(a, b))
 
 
 @pytest.mark.parametrize(("a", "b"), [(1, 1.0), (1, True), (0.0, -0.0), (0, False), ("1", 1), (None, [])])
@@ -31,14 +31,14 @@ def test_equal_values_of_two_types_differ(a: Any, b: Any) -> None:
 
 
 def test_a_list_that_lost_its_middle_shows_what_it_lost() -> None:
-    assert patch.changes({"l": [1, 2, 3, 4]}, {"l": [1, 4]}) == [
+    assert patch.list_changes({"l": [1, 2, 3, 4]}, {"l": [1, 4]}) == [
         {"pointer": "/l/1", "kind": "removed", "before": 2},
         {"pointer": "/l/2", "kind": "removed", "before": 3},
     ]
 
 
 def test_changes_say_what_was_and_what_is() -> None:
-    assert patch.changes({"a": 1, "b": None}, {"a": 2, "c": None}) == [
+    assert patch.list_changes({"a": 1, "b": None}, {"a": 2, "c": None}) == [
         {"pointer": "/a", "kind": "changed", "before": 1, "after": 2},
         {"pointer": "/b", "kind": "removed", "before": None},
         {"pointer": "/c", "kind": "added", "after": None},

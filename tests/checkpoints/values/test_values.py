@@ -10,30 +10,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkpoints.errors import ValueRefused
-from checkpoints.values.canonical_json import MOST_VALUES, canonical, decode, parse
+from checkpoints.values.canonical_json import MOST_VALUES, decode_canonical, encode_canonical, parse_json
 from tests.factories.arbitrary_states import values
 
 
 @given(values)
 def test_the_canonical_form_is_the_standard_librarys(value: Any) -> None:
     expected = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    assert canonical(value) == expected.encode()
+    assert encode_canonical(value) == expected.encode()
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
 def test_doubles_keep_every_bit(numbers: list[float]) -> None:
-    assert list(map(repr, decode(canonical(numbers)))) == list(map(repr, numbers))
-    assert canonical(numbers) == json.dumps(numbers, separators=(",", ":")).encode()
+    assert list(map(repr, decode_canonical(encode_canonical(numbers)))) == list(map(repr, numbers))
+    assert encode_canonical(numbers) == json.dumps(numbers, separators=(",", ":")).encode()
 
 
 @given(values)
 def test_what_was_written_is_read_back_with_its_types(value: Any) -> None:
-    assert repr(decode(canonical(value))) == repr(json.loads(json.dumps(value, sort_keys=True)))
+    assert repr(decode_canonical(encode_canonical(value))) == repr(json.loads(json.dumps(value, sort_keys=True)))
 
 
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), values))
 def test_the_order_of_keys_does_not_matter(value: dict[str, Any]) -> None:
-    assert canonical(dict(reversed(value.items()))) == canonical(value)
+    assert encode_canonical(dict(reversed(value.items()))) == encode_canonical(value)
 
 
 def deep(levels: int) -> Any:
@@ -66,16 +66,16 @@ REFUSED = [
 @pytest.mark.parametrize(("value", "pointer", "reason"), REFUSED)
 def test_what_cannot_be_saved_is_refused_by_its_pointer(value: Any, pointer: str, reason: str) -> None:
     with pytest.raises(ValueRefused) as refused:
-        canonical(value)
+        encode_canonical(value)
     assert refused.value.pointer == pointer
     assert reason in refused.value.reason
 
 
 def test_nesting_ends_at_128_levels() -> None:
-    assert decode(canonical(deep(128))) == deep(128)
+    assert decode_canonical(encode_canonical(deep(128))) == deep(128)
     for value in (deep(130), deep(5000), circle()):
         with pytest.raises(ValueRefused, match="nested deeper"):
-            canonical(value)
+            encode_canonical(value)
 
 
 UNREADABLE = [
@@ -95,35 +95,35 @@ UNREADABLE = [
 @pytest.mark.parametrize(("text", "pointer", "reason"), UNREADABLE)
 def test_text_from_outside_is_refused_by_its_pointer(text: str | bytes, pointer: str, reason: str) -> None:
     with pytest.raises(ValueRefused) as refused:
-        parse(text)
+        parse_json(text)
     assert refused.value.pointer == pointer
     assert reason in refused.value.reason
 
 
 @given(values)
 def test_text_from_outside_is_read_as_it_stands(value: Any) -> None:
-    assert repr(parse(json.dumps(value))) == repr(value)
+    assert repr(parse_json(json.dumps(value))) == repr(value)
 
 
 def test_a_wide_integer_in_a_text_is_still_text() -> None:
     value = {"n": 2**96, "s": str(2**96)}
-    assert decode(canonical(value)) == value
+    assert decode_canonical(encode_canonical(value)) == value
 
 
 def test_a_text_of_more_values_than_anybody_sends_is_refused_before_it_is_read() -> None:
     """`[]` takes two bytes in a text and sixty in memory."""
     many = "[" + "[]," * MOST_VALUES + "[]]"
     with pytest.raises(ValueRefused, match="has more than 250,000 values"):
-        parse(many)
+        parse_json(many)
 
 
 def test_commas_and_brackets_in_a_string_are_no_values() -> None:
     text = '{"said": "' + ',[{\\"' * MOST_VALUES + '"}'
-    assert len(parse(text)["said"]) == 4 * MOST_VALUES
+    assert len(parse_json(text)["said"]) == 4 * MOST_VALUES
 
 
 @pytest.mark.parametrize("text", ['"' + "," * 250_001 + '\\"' * 500_000, '\\"' * 500_000 + "," * 250_001])
 def test_a_text_that_never_ends_is_looked_through_once(text: str) -> None:
     """Each of its quotation marks was taken for the beginning of another text: that took hours."""
     with pytest.raises(ValueRefused):
-        parse(text)
+        parse_json(text)

@@ -28,7 +28,7 @@ def test_new_threads_come_while_others_are_saved() -> None:
     memory, over, faults = Memory(), threading.Event(), list[Exception]()
 
     def saving(name: str) -> None:
-        known, number = memory.of(name, ""), 0
+        known, number = memory.known_thread(name, ""), 0
         while not over.is_set():
             number += 1
             try:
@@ -44,9 +44,9 @@ def test_new_threads_come_while_others_are_saved() -> None:
         each.start()
     try:
         for number in range(1000):
-            memory.of(f"chat {number}", "")
+            memory.known_thread(f"chat {number}", "")
             for name in BUSY:
-                memory.of(name, "")
+                memory.known_thread(name, "")
     finally:
         over.set()
         for each in threads:

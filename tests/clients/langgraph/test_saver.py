@@ -161,7 +161,7 @@ def test_a_put_whose_answer_was_lost_is_done_once(make: Made) -> None:
                   "channel_versions": {"a": 1}, "versions_seen": {}, "updated_channels": None}  # fmt: skip
     lost = make()
     lost.get_tuple(config(thread))
-    known = lost._memory.of(thread, "")
+    known = lost._memory.known_thread(thread, "")
     seen = known.seen
     saved = lost.put(config(thread, checkpoint_ns=""), checkpoint, {"step": 1}, {"a": 1})
     known.is_newest(None, seen)

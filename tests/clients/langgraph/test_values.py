@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from holdpoint.langgraph import Unreadable, Unsaveable
-from holdpoint.langgraph.growth import saved
+from holdpoint.langgraph.growth import pack_list
 from holdpoint.langgraph.state import (
     channel_of,
     field_of,
@@ -24,7 +24,7 @@ from holdpoint.langgraph.state import (
     to_field,
     to_position,
 )
-from holdpoint.langgraph.values import decode, encode
+from holdpoint.langgraph.values import decode_value, encode_value
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk, ChatMessage, HumanMessage, RemoveMessage, ToolMessage
@@ -32,7 +32,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Interrupt, Send
 from pydantic import BaseModel
 
-from checkpoints.values.canonical_json import canonical, parse
+from checkpoints.values.canonical_json import encode_canonical, parse_json
 
 
 class Colour(enum.Enum):
@@ -71,25 +71,25 @@ SAVED = [
 
 @pytest.mark.parametrize("value", SAVED, ids=repr)
 def test_a_value_comes_back_equal_and_of_its_type(value: Any) -> None:
-    shown = parse(canonical(encode(value)))
-    found = decode(shown)
+    shown = parse_json(encode_canonical(encode_value(value)))
+    found = decode_value(shown)
     assert found == value
     assert type(found) is type(value)
 
 
 def test_what_json_cannot_tell_apart_stays_apart() -> None:
-    assert math.isnan(decode(encode(float("nan"))))
-    assert math.copysign(1, decode(parse(canonical(encode(-0.0))))) == -1
-    assert type(decode(parse(canonical(encode(1.0))))) is float
+    assert math.isnan(decode_value(encode_value(float("nan"))))
+    assert math.copysign(1, decode_value(parse_json(encode_canonical(encode_value(-0.0))))) == -1
+    assert type(decode_value(parse_json(encode_canonical(encode_value(1.0))))) is float
 
 
 def test_json_is_itself_and_a_message_is_legible() -> None:
     plain = {"a": [1, 1.5, "x", None, True, {"b": []}], "$ref": "#/a"}
-    assert encode(plain) == plain
-    assert encode(defaultdict(int, x=1)) == {"x": 1}
-    assert encode((1, (2,))) == [1, [2]]
-    assert encode(HumanMessage("hi", id="1")) == {"$type": "message", "type": "human", "content": "hi", "id": "1"}
-    assert encode(ValueError("bad")) == "ValueError('bad')"
+    assert encode_value(plain) == plain
+    assert encode_value(defaultdict(int, x=1)) == {"x": 1}
+    assert encode_value((1, (2,))) == [1, [2]]
+    assert encode_value(HumanMessage("hi", id="1")) == {"$type": "message", "type": "human", "content": "hi", "id": "1"}
+    assert encode_value(ValueError("bad")) == "ValueError('bad')"
 
 
 JSON = st.recursive(
@@ -103,7 +103,7 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_any_json_survives_the_store(value: Any) -> None:
-    assert decode(parse(canonical(encode(value)))) == value
+    assert decode_value(parse_json(encode_canonical(encode_value(value)))) == value
 
 
 @pytest.mark.parametrize(
@@ -112,12 +112,12 @@ def test_any_json_survives_the_store(value: Any) -> None:
 def test_a_class_of_the_programs_own_has_to_be_allowed(value: Any) -> None:
     allow = frozenset((each.__module__, each.__name__) for each in (Point, Order, Colour))
     with pytest.raises(Unsaveable, match=r"HoldpointSaver\(allow=\["):
-        encode(value)
-    shown = json.loads(json.dumps(encode(value, allow=allow)))
+        encode_value(value)
+    shown = json.loads(json.dumps(encode_value(value, allow=allow)))
     if isinstance(value, Order):
-        assert decode(shown, allow=allow) == value
+        assert decode_value(shown, allow=allow) == value
     with pytest.raises(Unreadable, match=r"HoldpointSaver\(allow=\["):
-        decode(shown)
+        decode_value(shown)
 
 
 @pytest.mark.parametrize(
@@ -127,21 +127,21 @@ def test_a_class_of_the_programs_own_has_to_be_allowed(value: Any) -> None:
 )
 def test_what_has_no_form_is_refused(value: Any) -> None:
     with pytest.raises(Unsaveable, match="cannot be saved"):
-        encode(value)
+        encode_value(value)
 
 
 def test_a_value_that_holds_itself_is_refused() -> None:
     round: list[Any] = []
     round.append(round)
     with pytest.raises(Unsaveable, match="cannot be saved"):
-        encode(round)
+        encode_value(round)
 
 
 def test_a_value_that_is_too_deep_for_the_store_is_packed() -> None:
     deep: Any = "bottom"
     for _ in range(300):
         deep = [deep]
-    assert decode(parse(canonical(encode(deep)))) == deep
+    assert decode_value(parse_json(encode_canonical(encode_value(deep)))) == deep
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_value_that_is_too_deep_for_the_store_is_packed() -> None:
 )  # fmt: skip
 def test_a_damaged_or_unknown_envelope_is_refused(shown: Any) -> None:
     with pytest.raises(Unreadable):
-        decode({"inside": [shown]})
+        decode_value({"inside": [shown]})
 
 
 def test_msgpack_that_names_a_function_is_not_run() -> None:
@@ -165,7 +165,7 @@ def test_msgpack_that_names_a_function_is_not_run() -> None:
 
     calls = ormsgpack.packb(ormsgpack.Ext(0, ormsgpack.packb(("os", "system", "false"))))
     with pytest.raises(Unreadable, match=r"os\.system"):
-        decode({"$type": "msgpack", "of": "x", "base64": base64.b64encode(calls).decode()})
+        decode_value({"$type": "msgpack", "of": "x", "base64": base64.b64encode(calls).decode()})
 
 
 def test_channels_are_fields_under_their_names() -> None:
@@ -183,14 +183,14 @@ def test_channels_are_fields_under_their_names() -> None:
 
 def test_a_change_in_place_is_no_growth() -> None:
     first = [HumanMessage("one", id="1"), AIMessage("two", id="2")]
-    before = saved(first)
+    before = pack_list(first)
     assert before is not None
-    grown, kept = saved([*first, AIMessage("three")]), saved(first)
+    grown, kept = pack_list([*first, AIMessage("three")]), pack_list(first)
     assert grown is not None and before.grown(grown)  # noqa: PT018
     assert kept is not None and before.grown(kept)  # noqa: PT018
     first[0].additional_kwargs["seen"] = True
     for changed in (first, [*first, AIMessage("three")]):
-        now = saved(changed)
+        now = pack_list(changed)
         assert now is not None
         assert not before.grown(now)
     id = uuid.uuid4()
@@ -198,12 +198,12 @@ def test_a_change_in_place_is_no_growth() -> None:
         ([1], [1.0]), ([1], [True]), ([1], [12]), ([[1]], [[1, 2]]), ([math.nan], [None]), ([0.0], [-0.0]),
     ]  # fmt: skip
     for one, other in pairs:
-        a, b = saved(one), saved([*other, "more"])
+        a, b = pack_list(one), pack_list([*other, "more"])
         assert a is not None and b is not None and not a.grown(b)  # noqa: PT018
     for inexact in ([id], [Colour.RED], [2**64], [{1: 2}], ["\ud800"]):
-        assert saved(inexact) is None
+        assert pack_list(inexact) is None
     for count in (0, 15, 16, 65535, 65536):
-        a, b = saved([7] * count), saved([*[7] * count, 8])
+        a, b = pack_list([7] * count), pack_list([*[7] * count, 8])
         assert a is not None and b is not None and a.grown(b) and not b.grown(a)  # noqa: PT018
 
 

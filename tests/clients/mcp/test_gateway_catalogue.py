@@ -11,7 +11,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
-from holdpoint.mcp.gateway.catalogue import Catalogue, fingerprint
+from holdpoint.mcp.gateway.catalogue import Catalogue, fingerprint_tool
 from holdpoint.mcp.gateway.pins import Pins
 from mcp import MCPError
 from mcp.client.subscriptions import ToolsListChanged
@@ -151,7 +151,7 @@ def test_a_file_written_tool_by_tool_goes_on_and_people_are_asked_once_about_all
         name="read_file", description="Reads a file.", input_schema={**schema, "additionalProperties": False},
         annotations=types.ToolAnnotations(read_only_hint=True),
     )  # fmt: skip
-    known.write_text(json.dumps({place: {"read_file": fingerprint(read), "write_file": "another"}}))
+    known.write_text(json.dumps({place: {"read_file": fingerprint_tool(read), "write_file": "another"}}))
     assert set(listed(files)) == {"read_file"}
     assert said(files.call("read_file", READ).result(PATIENCE)) == "Buy bread.\n"
     gate = files.world.gate()

@@ -225,7 +225,7 @@ def test_an_interruption_waits_for_no_connection(at: Reviewer, monkeypatch: pyte
     monkeypatch.setenv("HOLDPOINT_TOKEN", at.token)
 
     def interrupted() -> None:
-        with common.talking(at.url) as (_, threads, _server):
+        with common.open_connection(at.url) as (_, threads, _server):
             pool = threads.client._transport._pool  # type: ignore[attr-defined]
             pool._optional_thread_lock.__enter__()
             raise KeyboardInterrupt

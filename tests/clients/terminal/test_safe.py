@@ -8,8 +8,8 @@ import unicodedata
 import pytest
 from holdpoint.terminal import describe, diffs
 from holdpoint.terminal.forms import JSON, fields_of, filled
-from holdpoint.terminal.lines import plain, quoted
-from holdpoint.terminal.safe import columns, one_line, visible
+from holdpoint.terminal.lines import quote_text, render_lines
+from holdpoint.terminal.safe import count_columns, make_visible, one_line
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,13 +38,13 @@ DANGEROUS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
     ],
 )
 def test_what_is_not_seen_or_moves_what_is_becomes_a_code_point(text: str, shown: str) -> None:
-    assert visible(text) == shown
+    assert make_visible(text) == shown
 
 
 @pytest.mark.examples
 @given(st.text(st.characters(codec=None)))
 def test_no_text_leaves_anything_that_a_terminal_obeys(text: str) -> None:
-    for shown in (visible(text), one_line(text, 20), plain(quoted(text)).replace("\n", "")):
+    for shown in (make_visible(text), one_line(text, 20), render_lines(quote_text(text)).replace("\n", "")):
         for at, character in enumerate(shown):
             joins = character == "\u200d" and 0 < at < len(shown) - 1
             assert joins or unicodedata.category(character) not in DANGEROUS
@@ -52,7 +52,7 @@ def test_no_text_leaves_anything_that_a_terminal_obeys(text: str) -> None:
 
 def test_a_line_is_cut_by_its_columns() -> None:
     assert one_line("日本日本", 5) == "日本…"
-    assert columns("日本") == 4
+    assert count_columns("日本") == 4
     assert one_line("plain", 5) == "plain"
 
 
@@ -61,7 +61,7 @@ def test_a_box_in_which_one_edits_gets_no_control_characters_either() -> None:
     schema = {"properties": {"text": {"type": "string"}}}
     fields = fields_of(arguments, schema)
     for field in fields:
-        assert visible(field.text) == field.text
+        assert make_visible(field.text) == field.text
     assert fields[0].kind == JSON
     assert filled(arguments, fields, {field.pointer: field.text for field in fields}) is arguments
     assert filled(arguments, fields, {"/text": json.dumps("clean")})["text"] == "clean"
@@ -86,27 +86,27 @@ def test_labels_and_names_are_shown_safely_too() -> None:
                         "kept": False, "again": False, "irreversible": False, "title": hostile}],
               "asks": hostile, "ends": False, "children": [{"run": 3, "fate": hostile}],
               "repeats": [{"effect": 1, "title": hostile, "step": hostile, "at": None}]}  # fmt: skip
-    assert "\x1b" not in plain([*describe.gate(gate, {"x": hostile}), *describe.impact(impact)])
+    assert "\x1b" not in render_lines([*describe.gate(gate, {"x": hostile}), *describe.impact(impact)])
 
 
 def test_an_edit_is_drawn_as_a_diff_beside_its_exact_texts() -> None:
     draws = [{"kind": "diff", "before": "/old", "at": "/new"}, {"kind": "command", "at": "/new"}]
     arguments = {"old": "a\nb\nc", "new": "a\nB\x1b\nc"}
-    told = plain(describe.action({"id": "edit", "title": "", "arguments": arguments, "draws": draws}))
+    told = render_lines(describe.action({"id": "edit", "title": "", "arguments": arguments, "draws": draws}))
     assert "     a\n    -b\n    +B<U+001B>\n     c\n" in told
     assert told.count("+B") == 1
     assert "│ B<U+001B>" in told
-    was = plain(describe.action({"id": "write", "title": "", "arguments": {"new": "a\nb"},
+    was = render_lines(describe.action({"id": "write", "title": "", "arguments": {"new": "a\nb"},
                                  "draws": [{"kind": "diff", "at": "/new", "was": "a\nc"}]}))  # fmt: skip
     assert "compared with what the agent found there when it asked:" in was
     assert "    -c\n    +b\n" in was
     long = {"old": "a\n" * 1001, "new": "b"}
-    assert "@@" not in plain(describe.action({"id": "edit", "title": "", "arguments": long, "draws": draws}))
+    assert "@@" not in render_lines(describe.action({"id": "edit", "title": "", "arguments": long, "draws": draws}))
 
 
 def drawn(old: list[str], new: list[str]) -> list[str]:
     arguments = {"old": "\n".join(old), "new": "\n".join(new)}
-    return plain(diffs.draw_diff({"kind": "diff", "before": "/old", "at": "/new"}, arguments)).splitlines()
+    return render_lines(diffs.draw_diff({"kind": "diff", "before": "/old", "at": "/new"}, arguments)).splitlines()
 
 
 def test_lines_that_are_costly_to_compare_are_drawn_as_replaced() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from approvals.models import Policy
-from checkpoints.admin.durations import LONGEST, parsed, spelled
+from checkpoints.admin.durations import LONGEST, parse_duration, spell_duration
 from tests.factories import REVIEWER, ann, make_policy, make_team, make_user
 from tests.harness.signed_in_clients import confirmed
 
@@ -29,7 +29,7 @@ HOUR = timedelta(hours=1)
     ],
 )  # fmt: skip
 def test_a_duration_is_read_as_people_write_it(words: str, span: timedelta) -> None:
-    assert parsed(words) == span
+    assert parse_duration(words) == span
 
 
 @pytest.mark.parametrize(
@@ -38,12 +38,12 @@ def test_a_duration_is_read_as_people_write_it(words: str, span: timedelta) -> N
 )
 def test_what_is_no_duration_is_not_guessed_at(words: str) -> None:
     """`48` was taken as 48 seconds, and an Arabic three as three hours."""
-    assert parsed(words) is None
+    assert parse_duration(words) is None
 
 
 @given(st.integers(min_value=0, max_value=int(LONGEST.total_seconds())))
 def test_what_is_shown_is_read_as_the_same_duration(seconds: int) -> None:
-    assert parsed(spelled(timedelta(seconds=seconds))) == timedelta(seconds=seconds)
+    assert parse_duration(spell_duration(timedelta(seconds=seconds))) == timedelta(seconds=seconds)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 
-from approvals.admin.permissions import EVERYWHERE, IN_TEAMS, TOGETHER, held
+from approvals.admin.permissions import EVERYWHERE, IN_TEAMS, TOGETHER, permission_names
 from tests.factories import make_team, make_user
 from tests.factories.people import permissions
 from tests.harness.signed_in_clients import confirmed
@@ -47,19 +47,23 @@ def test_what_is_ticked_is_given_and_what_is_not_offered_stays(root: Any) -> Non
     assert form["may"] == "approvals.decide_gate"
     wanted = ["checkpoints.view_event", "checkpoints.change_retentionpolicy"]
     assert root.post(address(user), form | {"may": wanted}).status_code == 302
-    assert held(user.user_permissions) == {
+    assert permission_names(user.user_permissions) == {
         *wanted, "checkpoints.add_retentionpolicy", "auth.view_group", "approvals.add_policy",
     }  # fmt: skip
     assert root.post(address(user), form | {"may": ["approvals.change_policy"]}).status_code == 302
-    assert held(user.user_permissions) == {"approvals.change_policy", "approvals.add_policy", "auth.view_group"}
+    assert permission_names(user.user_permissions) == {
+        "approvals.change_policy",
+        "approvals.add_policy",
+        "auth.view_group",
+    }
 
 
 def test_an_account_with_every_permission_that_there_is_keeps_them_when_it_is_saved(root: Any) -> None:
     user = make_user("Sam")
     user.user_permissions.set(Permission.objects.all())
-    before = held(user.user_permissions)
+    before = permission_names(user.user_permissions)
     saved_unchanged(root, address(user))
-    assert held(user.user_permissions) == before
+    assert permission_names(user.user_permissions) == before
 
 
 def test_whoever_is_no_superuser_reads_what_somebody_may_and_gives_nothing() -> None:
@@ -71,4 +75,4 @@ def test_whoever_is_no_superuser_reads_what_somebody_may_and_gives_nothing() -> 
     assert "decide at the gates of policies that name the team" in page
     form = standing(page) | {"may": ["checkpoints.erase_text"], "user_permissions": ["1"]}
     assert client.post(address(user), form).status_code == 302
-    assert held(user.user_permissions) == {"approvals.decide_gate"}
+    assert permission_names(user.user_permissions) == {"approvals.decide_gate"}

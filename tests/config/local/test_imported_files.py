@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from config.local.imported_files import imported
+from config.local.imported_files import list_imported_files
 
 FILES = {
     "my_agent.py": "import shop, json, unwritten\nfrom helpers.text import clean\nfrom agents import Agent\n",
@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
 
 def files_of(name: str, folder: Path) -> set[str]:
     """Those that are there."""
-    found = imported([name], [folder], folder)
+    found = list_imported_files([name], [folder], folder)
     return {str(path.relative_to(folder)) for path in found if path.is_file()}
 
 
@@ -60,7 +60,7 @@ def test_a_modules_imports_are_followed_into_functions_and_past_what_cannot_be_r
 
 
 def test_what_is_still_to_be_written_is_waited_for(folder: Path) -> None:
-    found = imported(["my_agent", "next_agent"], [folder], folder)
+    found = list_imported_files(["my_agent", "next_agent"], [folder], folder)
     assert {folder / "unwritten.py", folder / "next_agent.py", folder / "next_agent" / "__init__.py"} <= found
 
 

@@ -17,14 +17,14 @@ def test_a_part_that_the_system_cannot_start_is_tried_again(tmp_path: Path, monk
     home: Any = SimpleNamespace(path=tmp_path)
     own = stack.Stack(home, Console(), 0)
     own.start("sweeper", "-c", "").process.wait()
-    real, full = process.spawn, [OSError(12, "Cannot allocate memory")]
+    real, full = process.spawn_process, [OSError(12, "Cannot allocate memory")]
 
     def spawn(*args: Any, **how: Any) -> Any:
         if full:
             raise full.pop()
         return real(*args, **how)
 
-    monkeypatch.setattr(stack, "spawn", spawn)
+    monkeypatch.setattr(stack, "spawn_process", spawn)
     for _ in range(2):
         assert [child.name for child in own.children] == ["sweeper"]
         own.revive()  # it has ended

@@ -185,7 +185,7 @@ def is_wiped_by_a_reset(stack: Stack) -> None:
 
 
 def test_the_parts_that_are_down_are_kept_for_readyz(tmp_path: Path) -> None:
-    assert restarts.told(tmp_path) == ""
+    assert restarts.describe_parts_down(tmp_path) == ""
     now = time.monotonic()
     worker, beat = Revival(began=now), Revival(began=now)
     for _ in range(3):
@@ -193,13 +193,13 @@ def test_the_parts_that_are_down_are_kept_for_readyz(tmp_path: Path) -> None:
     beat.ended(now)
     restarts.keep(tmp_path, {"worker": worker, "beat": beat})
     said = r"beat has ended, restart 1 in [01] s; worker has ended, restart 3 in [34] s"
-    assert re.fullmatch(said, restarts.told(tmp_path)), restarts.told(tmp_path)
+    assert re.fullmatch(said, restarts.describe_parts_down(tmp_path)), restarts.describe_parts_down(tmp_path)
     for each in (worker, beat):
         each.started(now)
     restarts.keep(tmp_path, {"worker": worker, "beat": beat})
     assert list(tmp_path.iterdir()) == []
     (tmp_path / restarts.FILE).write_text("{half")
-    assert restarts.told(tmp_path) == ""
+    assert restarts.describe_parts_down(tmp_path) == ""
 
 
 def test_the_pause_doubles_and_begins_anew_for_a_part_that_had_lived_for_a_minute() -> None:

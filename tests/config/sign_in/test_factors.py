@@ -195,7 +195,7 @@ def test_a_row_without_a_seal_counts_and_what_is_saved_has_one_for_older_process
     assert is_in(client)
     app.refresh_from_db()
     data = {name: value for name, value in app.data.items() if name != "seal"}
-    content = canonical_json.canonical({"user": user.pk, "type": "totp", "data": data})
+    content = canonical_json.encode_canonical({"user": user.pk, "type": "totp", "data": data})
     key = hmac.new(settings.SECRET_KEY.encode(), b"holdpoint second factors: seal", hashlib.sha256).digest()
     assert app.data["seal"] == hmac.new(key, content, hashlib.sha256).hexdigest() != before
 
@@ -209,7 +209,7 @@ def test_another_secret_key_still_opens_what_the_old_one_encrypted(settings: Any
     assert is_in(client)
     call_command("reencrypt_factors", stdout=StringIO())
     settings.SECRET_KEY_FALLBACKS = []
-    assert all(each.sound for each in factors.of(user))
+    assert all(each.sound for each in factors.list_factors(user))
     codes = Authenticator.objects.get(user=user, type="recovery_codes").wrap().get_unused_codes()
     again = first_step(user)
     second_step(again, codes[0])

@@ -217,9 +217,9 @@ def test_what_somebody_else_does_to_an_account_is_told_to_its_person(mails: Any)
     User.objects.filter(pk=other.pk).update(is_staff=True, is_superuser=True)
     add_app(confirmed(user))
     mails()
-    number = factors.of(user)[0].pk
+    number = factors.list_factors(user)[0].pk
     confirmed(other).post(f"/admin/auth/user/{user.pk}/factor-removals/", {"factor": number})
-    assert factors.of(user) == []
+    assert factors.list_factors(user) == []
     assert all("By: an administrator" in each for each in mails() if "was removed" in each)
     assert any("was removed" in each for each in mails())
     new = {"password1": NEW, "password2": NEW, "usable_password": "true"}

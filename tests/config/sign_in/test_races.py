@@ -10,7 +10,7 @@ from approvals.accounts import factors, sign_ins
 from approvals.models import SignedIn
 from checkpoints import actors
 from checkpoints.models import Event
-from config.sign_in.factors import later
+from config.sign_in.factors import advance_counter
 from tests.config.sign_in.test_factors import add_app, code_of, first_step, fresh_limits, is_in, person, second_step
 from tests.factories.events import data_of
 from tests.harness.racing_threads import race
@@ -45,7 +45,7 @@ def test_a_counter_goes_up_once() -> None:
     add_app(confirmed(user))
     row = Authenticator.objects.get(user=user, type="totp")
     value = int(row.data["counter"]) + 5
-    assert race([lambda: later(row, "counter", value)] * 4).count(True) == 1
+    assert race([lambda: advance_counter(row, "counter", value)] * 4).count(True) == 1
 
 
 def test_a_session_that_is_ended_twice_at_once_is_ended_once() -> None:

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from approvals.accounts import sign_ins, user_agents
 from approvals.models import SignedIn
-from approvals.sessions import stored
+from approvals.sessions import digest_of_key
 from checkpoints.models import Event
 from config.sign_in import tries
 from tests.factories import make_user
@@ -44,7 +44,7 @@ def told(kind: str, user: User) -> list[dict[str, Any]]:
 
 
 def number_of(client: Client) -> int:
-    found: int = SignedIn.objects.get(session_key=stored(client.cookies["sessionid"].value)).pk
+    found: int = SignedIn.objects.get(session_key=digest_of_key(client.cookies["sessionid"].value)).pk
     return found
 
 
@@ -76,7 +76,7 @@ def test_all_others_are_ended_those_from_before_the_list_too() -> None:
     user = somebody()
     desk, phone, older = sign_in(user), sign_in(user, SAFARI), signed_in(user)
     stranger = signed_in(somebody())
-    assert not SignedIn.objects.filter(session_key=stored(older.cookies["sessionid"].value)).exists()
+    assert not SignedIn.objects.filter(session_key=digest_of_key(older.cookies["sessionid"].value)).exists()
     desk.post("/account/sessions/others/removals/")
     assert [is_in(client) for client in (desk, phone, older, stranger)] == [True, False, False, True]
     assert told("user.session_ended", user)[-1] == {"count": 2}

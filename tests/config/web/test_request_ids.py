@@ -15,7 +15,7 @@ from django.test import Client
 from agents.models import TokenScope
 from checkpoints import request_ids
 from checkpoints.models import Event, Run
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.conftest import SharedWeb
 from tests.factories import make_team, make_user
 from tests.factories.tokens import make_token
@@ -52,7 +52,7 @@ def test_a_start_is_found_in_the_events_and_in_the_lines_of_the_worker(
     assert (answer.status_code, answer.headers["X-Request-ID"]) == (201, "from-elsewhere.7"), answer.text
     run = Run.objects.get(pk=answer.json()["id"])
     (begun,) = Event.objects.filter(run_id=run.pk, kind="run.started")
-    assert decode(bytes(begun.data))["request_id"] == "from-elsewhere.7"
+    assert decode_canonical(bytes(begun.data))["request_id"] == "from-elsewhere.7"
     until(lambda: "step.started" in of_request(worker, "from-elsewhere.7"), what=f"the worker's lines:\n{worker.log}")
     refused = httpx.get(f"{base}/api/runs/999999999", headers=headers, timeout=60)
     assert refused.json()["request_id"] == refused.headers["X-Request-ID"] == "from-elsewhere.7"

@@ -56,9 +56,9 @@ class Turn(Answer):
 
     @field_validator("next", mode="before")
     @classmethod
-    def nothing(cls, told: Any) -> Any:
+    def nothing(cls, value: Any) -> Any:
         """Read null as a Next without a kind: nothing to do now."""
-        return told or Next(kind="", step="")
+        return value or Next(kind="", step="")
 
     @property
     def ended(self) -> bool:
@@ -249,7 +249,7 @@ class Gate(Answer):
     @property
     def actions(self) -> list[str]:
         """Return the ids of its actions."""
-        return [str(each["id"]) for each in self.card.get("actions", [])]
+        return [str(action["id"]) for action in self.card.get("actions", [])]
 
 
 class Checkpoint(Answer):

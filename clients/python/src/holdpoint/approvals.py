@@ -12,10 +12,10 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 from .answers import ActionOutcome
 from .awaiting import Way
 from .calls import Allowed, AsyncCall, Call
-from .drivers import Awaiting, Blocking, Tasks, Threads, calling, told_as
+from .drivers import Awaiting, Blocking, Tasks, Threads, told_as, wrap_function
 from .endings import Said
 from .exchange import Op
-from .posting import Posting, post, post_all
+from .posting import Posting, post_all, post_gate
 from .sending import Api
 
 P = ParamSpec("P")
@@ -49,7 +49,7 @@ class Several:
         self.at = yield from self.way.following()
         if self.at is None:
             yield from self._end()
-        _, gate = yield from self.way.told()
+        _, gate = yield from self.way.outcome_and_gate()
         self.words = dict(gate.outcome.actions) if gate.outcome else {}
         return self
 
@@ -63,18 +63,18 @@ class Several:
             return None
         if first and not before.reported:
             return before
-        yield from before.left(None)
+        yield from before.leave(None)
         turn = before.turn if before.turn is not None and before.turn.next.kind else None
-        self.at = yield from self.way.following(before.held, turn)
+        self.at = yield from self.way.following(before.run_claim, turn)
         if self.at is None:
             yield from self._end()
         return self.at
 
-    def left(self, error: BaseException | None) -> Op[None]:
+    def leave(self, error: BaseException | None) -> Op[None]:
         """Report the action in progress as unknown if it was not reported."""
         if self.at is None:
             return
-        yield from self.at.left(error)
+        yield from self.at.leave(error)
         yield from self.at.stop()
 
     def _end(self) -> Op[None]:
@@ -94,12 +94,12 @@ class _Calls:
     @property
     def refused(self) -> dict[str, ActionOutcome]:
         """Return the rejected actions by id: `by` whom, and the `reason`."""
-        return {name: each for name, each in self._several.words.items() if each.verdict == "reject"}
+        return {name: outcome for name, outcome in self._several.words.items() if outcome.verdict == "reject"}
 
     @property
     def answers(self) -> dict[str, Any]:
         """Return people's answers by action, given instead of it."""
-        return {name: each.response for name, each in self._several.words.items() if each.verdict == "respond"}
+        return {name: outcome.response for name, outcome in self._several.words.items() if outcome.verdict == "respond"}
 
     @property
     def results(self) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class Approval(Blocking, Generic[C]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._io.run(self._begun.left(error))
+        self._io.run(self._begun.leave(error))
 
     def __del__(self) -> None:
         if not self._entered:
@@ -185,7 +185,7 @@ class AsyncApproval(Awaiting, Generic[C]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._begun is not None:
-            await self._io.run(self._begun.left(error))
+            await self._io.run(self._begun.leave(error))
 
 
 class Asking(Protocol[P, A_co, D_co]):
@@ -197,7 +197,7 @@ class Asking(Protocol[P, A_co, D_co]):
         """Ask, and return at once; this process or another resumes by the gate's number."""
 
 
-def asking(
+def make_asking(
     name: str,
     asked: Callable[P, Posting],
     ask: Callable[[Posting], A_co],
@@ -210,12 +210,12 @@ def asking(
 ) -> Asking[P, A_co, D_co]:
     """Make such a function; `asked` gives its signature, and its docstring unless `words` does."""
 
-    call = calling(lambda *args, **kwargs: ask(asked(*args, **kwargs)), awaited=awaited)
+    call = wrap_function(lambda *args, **kwargs: ask(asked(*args, **kwargs)), awaited=awaited)
     signature = inspect.signature(asked)
     made: Any = told_as(call, asked, signature.replace(return_annotation=returns))
     made.__name__ = made.__qualname__ = name
     made.__doc__ = words or made.__doc__
-    made.defer = calling(lambda *args, **kwargs: defer(asked(*args, **kwargs)), awaited=defer_awaited)
+    made.defer = wrap_function(lambda *args, **kwargs: defer(asked(*args, **kwargs)), awaited=defer_awaited)
     named_defer(made.defer, name, signature)
     return made  # type: ignore[no-any-return]
 
@@ -228,31 +228,31 @@ def named_defer(later: Callable[..., Any], name: str, signature: inspect.Signatu
 
 def begun(api: Api, posting: Posting) -> Op[Allowed]:
     """Ask, wait for people, and begin the approved action."""
-    turn = yield from post(api, posting)
+    turn = yield from post_gate(api, posting)
     return (yield from Way(api, turn.gate or 0, timeout=posting.timeout, asked=posting.asked).allowed())
 
 
 def begun_each(api: Api, posting: Posting) -> Op[Several]:
     """Return the same for several actions."""
-    turn = yield from post(api, posting)
-    way = Way(api, turn.gate or 0, timeout=posting.timeout, each=True, asked=posting.asked)
+    turn = yield from post_gate(api, posting)
+    way = Way(api, turn.gate or 0, timeout=posting.timeout, several=True, asked=posting.asked)
     return (yield from Several(way).begin())
 
 
-def said(api: Api, posting: Posting) -> Op[Said]:
+def ask_people(api: Api, posting: Posting) -> Op[Said]:
     """Ask people without doing anything; no run stays in the queue.
 
     The arguments are those of `approve`. Their final values are in `arguments`; an answer given instead
     (`respond=True`) is in `answer`. Raises Rejected, Expired, Withdrawn, Stopped, StillOpen, Altered
     and NotHandedOut.
     """
-    turn = yield from post(api, posting, ask_only=True)
-    return (yield from Way(api, turn.gate or 0, timeout=posting.timeout, asked=posting.asked).said())
+    turn = yield from post_gate(api, posting, ask_only=True)
+    return (yield from Way(api, turn.gate or 0, timeout=posting.timeout, asked=posting.asked).answer())
 
 
-def deferred(api: Api, posting: Posting, *, ask_only: bool = False) -> Op[Pending]:
+def post_deferred(api: Api, posting: Posting, *, ask_only: bool = False) -> Op[Pending]:
     """Post the gate without waiting."""
-    turn = yield from post(api, posting, deferred=True, ask_only=ask_only)
+    turn = yield from post_gate(api, posting, deferred=True, ask_only=ask_only)
     return Pending(turn.gate or 0, turn.run, turn.gate_url or "")
 
 
@@ -269,8 +269,8 @@ def _dropped(begun: Begun) -> None:
     """Stop the heartbeats: once the lease is over, people are asked whether the action happened."""
     allowed = begun.at if isinstance(begun, Several) else begun
     if allowed is not None:
-        allowed.held.let_go()
+        allowed.run_claim.let_go()
 
 
-def _forgotten(said: str) -> None:
-    warnings.warn(said, RuntimeWarning, stacklevel=3)
+def _forgotten(message: str) -> None:
+    warnings.warn(message, RuntimeWarning, stacklevel=3)

@@ -13,7 +13,7 @@ from typing import Any
 from . import questions
 from .answers import Begun, Events, Gate, Outcome, Run, Saved, Turn
 from .calls import RESULT, Allowed
-from .endings import Said, decision_of, hand_out, kept_back, refused, sentence
+from .endings import Said, decision_of, end_sentence, gate_refusal, hand_out, kept_back
 from .errors import (
     AlreadyDone,
     Altered,
@@ -29,9 +29,9 @@ from .errors import (
     ToTakeBack,
     Unknown,
 )
-from .exact_calls import approved
+from .exact_calls import approved_arguments
 from .exchange import Op, Pause
-from .holding import Held, claim
+from .holding import Held, claim_run
 from .sending import FIRST, Api
 
 LOG = logging.getLogger("holdpoint")
@@ -41,7 +41,7 @@ WORDS = ("title", "summary", "for_whom", "amount", "resource", "risk", "reasons"
 OF_ACTION = ("id", "title", "tool", "pinned", "draws", "verdicts", "schema", "response", "effect", "pointer")
 
 
-def awaited(api: Api, gate: int, until: float) -> Op[Outcome]:
+def await_outcome(api: Api, gate: int, until: float) -> Op[Outcome]:
     """Return a gate's outcome. Raises StillOpen at `until`, by the habits' clock."""
     clock, pause = api.habits.clock, FIRST
     while True:
@@ -77,14 +77,14 @@ class Way:
         *,
         timeout: float | None = None,
         undoes: bool = False,
-        each: bool = False,
+        several: bool = False,
         asked: Mapping[str, Any] | None = None,
     ) -> None:
         self.api = api
         self.gate = gate  # the newest gate that asked
         self.until = float("inf") if timeout is None else api.habits.clock() + timeout
         self.undoes = undoes  # whether the caller can undo the effect
-        self.each = each  # whether it does several actions, one after the other
+        self.several = several  # whether it does several actions, one after the other
         self.asked, self.first = asked or {}, gate
         self.run = 0
         self.url = ""
@@ -111,66 +111,66 @@ class Way:
     def decided(self) -> Op[None]:
         """Wait for people. Raises StillOpen."""
         gate = yield from self.api.get(f"gates/{self.gate}", Gate)
-        if len(gate.actions) != 1 and not self.each:
+        if len(gate.actions) != 1 and not self.several:
             raise HoldpointError(
                 f"Gate {gate.id} asks about {len(gate.actions)} things, and this goes on with one: take resume_each, "
                 f"or work on its run by run({gate.run}).claim()."
             )
         self.run, self.url, self.actions = gate.run, gate.url, gate.actions
-        LOG.info("Gate %s asks: %s %s", gate.id, sentence(gate.title), gate.url)
-        yield from awaited(self.api, self.gate, self.until)
+        LOG.info("Gate %s asks: %s %s", gate.id, end_sentence(gate.title), gate.url)
+        yield from await_outcome(self.api, self.gate, self.until)
 
-    def following(self, held: Held | None = None, turn: Turn | None = None) -> Op[Allowed | None]:
-        """Return the next effect, begun; None if the run has ended. `held` and `turn`: of a claim already held."""
+    def following(self, run_claim: Held | None = None, turn: Turn | None = None) -> Op[Allowed | None]:
+        """Return the next effect, begun; None if the run has ended. `run_claim`, `turn`: of a claim taken before."""
         while True:
             try:
-                if held is None or turn is None:
-                    held, turn = yield from claim(self.api, self.run)
+                if run_claim is None or turn is None:
+                    run_claim, turn = yield from claim_run(self.api, self.run)
             except RunEnded:
                 return None
             except NotClaimable:
                 yield from self._wait()
                 continue
-            found = yield from self._taken(held, turn)
+            found = yield from self._taken(run_claim, turn)
             if found is not None or turn.ended:
                 return found
-            held = turn = None
+            run_claim = turn = None
 
-    def said(self) -> Op[Said]:
+    def answer(self) -> Op[Said]:
         """Return people's decision on a question that performs nothing.
 
         Raises Refused, StillOpen, Altered and NotHandedOut.
         """
         outcome, gate = yield from self.settled()
-        refusal = refused(gate, self.actions, self.known)
+        refusal = gate_refusal(gate, self.actions, self.known)
         if isinstance(refusal, Answered):
             return Said(**self.known, decision=decision_of(gate, self.about), arguments={}, edits=[],
                         answer=refusal.answer)  # fmt: skip
         if refusal is not None:
             raise refusal
-        told = outcome.outcome.arguments.get(self.about) if outcome.outcome else None
+        given = outcome.outcome.arguments.get(self.about) if outcome.outcome else None
         edits, asked = outcome.edits.get(self.about, []), self.asked.get(self.about)
-        arguments = approved(gate, self.about, told or {}, asked=asked, edits=edits)
+        arguments = approved_arguments(gate, self.about, given or {}, asked=asked, edits=edits)
         handed = yield from hand_out(self.api, self.gate, to=f"gate-{self.gate}")
         at, decision = None if handed.first else handed.at, decision_of(gate, self.about)
         return Said(**self.known, decision=decision, arguments=arguments, edits=edits, told_at=at)
 
     def settled(self) -> Op[tuple[Outcome, Gate]]:
-        """Wait for people, and end the run, which performs nothing; return what `told` does.
+        """Wait for people, and end the run, which performs nothing; return what `outcome_and_gate` does.
 
         Raises StillOpen, and NotHandedOut for a token that may not work on runs.
         """
         yield from self.decided()
         try:
-            held, _ = yield from claim(self.api, self.run)
+            held, _ = yield from claim_run(self.api, self.run)
             held.let_go()
         except (NotClaimable, RunEnded):
             LOG.debug("Run %s ends by itself", self.run)
         except NotAllowed as refusal:
             raise (yield from kept_back(self.api, self.gate, refusal)) from refusal
-        return (yield from self.told())
+        return (yield from self.outcome_and_gate())
 
-    def told(self) -> Op[tuple[Outcome, Gate]]:
+    def outcome_and_gate(self) -> Op[tuple[Outcome, Gate]]:
         """Return the gate's outcome, and the gate."""
         outcome = yield from self.api.get(f"gates/{self.gate}/outcome", Outcome)
         gate = yield from self.api.get(f"gates/{self.gate}", Gate)
@@ -181,90 +181,90 @@ class Way:
         run = yield from self.api.get(f"runs/{self.run}", Run)
         saved = yield from self.api.get(f"runs/{run.id}/checkpoints/{run.seq}", Saved)
         found = {name: saved.state.get(name + RESULT) for name in self.actions}
-        return {name: each for name, each in found.items() if each is not None}
+        return {name: result for name, result in found.items() if result is not None}
 
     def ended_badly(self) -> Op[HoldpointError | None]:
         """Return why a run that has ended was not completed; None if it was."""
         run = yield from self.api.get(f"runs/{self.run}", Run)
         return None if run.status == "completed" else (yield from self._end())
 
-    def _taken(self, held: Held, turn: Turn) -> Op[Allowed | None]:
+    def _taken(self, run_claim: Held, turn: Turn) -> Op[Allowed | None]:
         """Do what comes next in the run; return None to look again."""
         try:
             if turn.next.kind == "effect":
-                return (yield from self._begun(held, turn))
+                return (yield from self._begun(run_claim, turn))
             if turn.next.kind == "undo":
-                return (yield from self._undone(held, turn))
+                return (yield from self._undone(run_claim, turn))
             if turn.next.kind == "gate":
-                yield from self._asked_again(held, turn.next.step)
+                yield from self._asked_again(run_claim, turn.next.step)
         except StaleToken:
             LOG.info("Run %s was moved meanwhile", self.run)
         except BaseException:
-            held.let_go()
+            run_claim.let_go()
             raise
-        held.let_go()
+        run_claim.let_go()
         return None
 
-    def _begun(self, held: Held, turn: Turn) -> Op[Allowed | None]:
-        begun = yield from held.work("effects", {"step": turn.next.step})
+    def _begun(self, run_claim: Held, turn: Turn) -> Op[Allowed | None]:
+        begun = yield from run_claim.work("effects", {"step": turn.next.step})
         effect, state = begun.next.effect, begun.state or turn.state or {}
         if effect is None or begun.next.kind != "effect":
             return None  # people have to be asked first
         outcome, gate = yield from self._granting(effect)
-        action = turn.next.step if self.each else self.about
+        action = turn.next.step if self.several else self.about
         edits, decision = outcome.edits.get(action, []), decision_of(gate, action)
         asked = self.asked.get(action) if gate.id == self.first else None  # people may have edited the state since
         try:
-            arguments = approved(gate, action, state.get(action) or {}, asked=asked, edits=edits)
+            arguments = approved_arguments(gate, action, state.get(action) or {}, asked=asked, edits=edits)
         except Altered as error:
-            yield from held.work(f"effects/{effect.id}/results", {"status": "failed", "error": str(error)})
+            yield from run_claim.work(f"effects/{effect.id}/results", {"status": "failed", "error": str(error)})
             raise
-        at = held, self.gate, self.url, action
-        return Allowed(*at, arguments, effect, edits, decision, goes_on=self.each)
+        at = run_claim, self.gate, self.url, action
+        return Allowed(*at, arguments, effect, edits, decision, goes_on=self.several)
 
     def _granting(self, effect: Begun) -> Op[tuple[Outcome, Gate]]:
-        """Return what `told` does, of the gate that gave the effect's grant.
+        """Return what `outcome_and_gate` does, of the gate that gave the effect's grant.
 
         It is a later one where the run was sent back and another process asked again.
         """
-        told = yield from self.told()
-        after, more = "", effect.grant not in (None, *(each.id for each in told[0].grants))
+        current = yield from self.outcome_and_gate()
+        after, more = "", effect.grant not in (None, *(grant.id for grant in current[0].grants))
         while more:
             page = yield from self.api.get("events", Events, subject=f"run:{self.run}", after=after)
             for event in page.items:
                 gate = int(event.subject.partition(":")[2]) if event.kind == "gate.opened" else 0
                 if gate > self.gate:
                     outcome = yield from self.api.get(f"gates/{gate}/outcome", Outcome)
-                    if effect.grant in [each.id for each in outcome.grants]:
+                    if effect.grant in [grant.id for grant in outcome.grants]:
                         self.gate, self.url = gate, outcome.url
-                        return (yield from self.told())
+                        return (yield from self.outcome_and_gate())
             after, more = page.next, page.more
-        return told
+        return current
 
-    def _undone(self, held: Held, turn: Turn) -> Op[Allowed | None]:
+    def _undone(self, run_claim: Held, turn: Turn) -> Op[Allowed | None]:
         undoes = turn.next.undoes
         if undoes is None:
             return None
         if not self.undoes:
-            yield from held.work("releases", {})
+            yield from run_claim.work("releases", {})
             raise ToTakeBack(
                 f"People sent run {self.run} back: take back what was done under the key {undoes.key} first "
                 f"({undoes.undo}). Claim the run, begin_undo({undoes.id}), do it, and report it.",
                 run=self.run, effect=undoes.id, key=undoes.key,
             )  # fmt: skip
-        begun = yield from held.work("effects", {"undoes": undoes.id})
+        begun = yield from run_claim.work("effects", {"undoes": undoes.id})
         if begun.next.effect is None:
             return None
-        _, gate = yield from self.told()
+        _, gate = yield from self.outcome_and_gate()
         left, decision = begun.state or {}, decision_of(gate, self.about)
-        return Allowed(held, self.gate, self.url, self.about, left, begun.next.effect, [], decision, undoes)
+        return Allowed(run_claim, self.gate, self.url, self.about, left, begun.next.effect, [], decision, undoes)
 
-    def _asked_again(self, held: Held, step: str) -> Op[None]:
+    def _asked_again(self, run_claim: Held, step: str) -> Op[None]:
         """Ask again with the same card: the run came back to its gate, and the approval no longer holds."""
         gate = yield from self.api.get(f"gates/{self.gate}", Gate)
         card = {name: gate.card[name] for name in WORDS if name in gate.card}
-        actions = [{name: each[name] for name in OF_ACTION if name in each} for each in gate.card["actions"]]
-        turn = yield from held.work("gates", {**card, "actions": actions, "step": step})
+        actions = [{name: action[name] for name in OF_ACTION if name in action} for action in gate.card["actions"]]
+        turn = yield from run_claim.work("gates", {**card, "actions": actions, "step": step})
         self.gate, self.url = turn.gate or self.gate, turn.gate_url or self.url
 
     def _wait(self) -> Op[None]:
@@ -280,27 +280,27 @@ class Way:
         gate = yield from self.api.get(f"gates/{run.gates[-1]}", Gate)
         if gate.kind == "review":
             self.gate, self.url = gate.id, gate.url
-            yield from awaited(self.api, gate.id, self.until)
+            yield from await_outcome(self.api, gate.id, self.until)
             return
-        LOG.warning("People are asked at gate %s: %s %s", gate.id, sentence(gate.title), gate.url)
+        LOG.warning("People are asked at gate %s: %s %s", gate.id, end_sentence(gate.title), gate.url)
         try:
-            yield from awaited(self.api, gate.id, self.until)
+            yield from await_outcome(self.api, gate.id, self.until)
         except StillOpen:
             raise Unknown(
-                f"People are asked at gate {gate.id} how to go on: {sentence(gate.title)} Do not do it again; resume "
-                f"gate {self.gate} later.",
+                f"People are asked at gate {gate.id} how to go on: {end_sentence(gate.title)} Do not do it again; "
+                f"resume gate {self.gate} later.",
                 gate=gate.id, run=self.run, url=gate.url,
             ) from None  # fmt: skip
 
     def _end(self) -> Op[HoldpointError]:
         """Return why nothing is to be done in a run that has ended."""
         run = yield from self.api.get(f"runs/{self.run}", Run)
-        _, gate = yield from self.told()
-        refusal = refused(gate, self.actions, self.known)
+        _, gate = yield from self.outcome_and_gate()
+        refusal = gate_refusal(gate, self.actions, self.known)
         if run.status == "completed" and not isinstance(refusal, (Answered, Rejected)):
             results = yield from self.results()
-            told = f"{self.about} was already done, once. Use its result."
-            return AlreadyDone(told, result=results if self.each else results.get(self.about), **self.known)
+            message = f"{self.about} was already done, once. Use its result."
+            return AlreadyDone(message, result=results if self.several else results.get(self.about), **self.known)
         if refusal is not None and (run.status == "completed" or not isinstance(refusal, Answered)):
             return refusal
         return Stopped(f"Run {self.run} is {run.status}: {run.reason}", reason=run.reason, **self.known)

@@ -19,7 +19,7 @@ from .errors import HoldpointError, NotDone, ReportedBefore, Unreachable
 from .exchange import Op
 from .holding import Held
 from .json_pointer import parts_of
-from .sending import encoded, plain
+from .sending import encode_body, to_json_data
 
 T = TypeVar("T")
 LOG = logging.getLogger("holdpoint")
@@ -42,7 +42,7 @@ class Decision:
 class Allowed:
     """An effect that is begun under a claim. `undoes`: the effect that it undoes."""
 
-    held: Held
+    run_claim: Held
     gate: int
     url: str
     action: str
@@ -61,19 +61,19 @@ class Allowed:
         """Report its result."""
         body = {"status": status, "writes": writes or {}, "error": error, "retry": retry}
         try:
-            turn = yield from self.held.work(f"effects/{self.effect.id}/results", body)
+            turn = yield from self.run_claim.work(f"effects/{self.effect.id}/results", body)
         except Unreachable:
             self.unanswered = True
             raise
         self.turn = turn
         if not self.goes_on:
-            self.held.let_go()
+            self.run_claim.let_go()
             yield from self._released(turn)
         return turn
 
     def stop(self) -> Op[None]:
         """Stop working on the run, so that another process can resume it."""
-        self.held.let_go()
+        self.run_claim.let_go()
         if self.turn is not None:
             yield from self._released(self.turn)
 
@@ -82,16 +82,16 @@ class Allowed:
         if not turn.next.kind:
             return
         try:
-            yield from self.held.work("releases", {})
+            yield from self.run_claim.work("releases", {})
         except HoldpointError as error:
-            LOG.info("Run %s was not released: %s", self.held.run, error)
+            LOG.info("Run %s was not released: %s", self.run_claim.run, error)
 
     @property
     def reported(self) -> bool:
         """Tell whether its result was reported."""
         return self.turn is not None
 
-    def left(self, error: BaseException | None) -> Op[None]:
+    def leave(self, error: BaseException | None) -> Op[None]:
         """End the work; an effect that was not reported is reported as unknown, and people are asked.
 
         The server refuses another report after one that it knows, so that none follows one without an answer. What
@@ -99,18 +99,18 @@ class Allowed:
         """
         try:
             if not (self.reported or self.unanswered):
-                yield from self._left(error)
+                yield from self._report_end(error)
         except ReportedBefore:
             return
         except HoldpointError as own:
             if error is None:
                 raise
-            LOG.warning("Effect %s of run %s could not be reported: %s", self.effect.id, self.held.run, own)
+            LOG.warning("Effect %s of run %s could not be reported: %s", self.effect.id, self.run_claim.run, own)
         finally:
             if not (self.goes_on and self.reported):
-                self.held.let_go()
+                self.run_claim.let_go()
 
-    def _left(self, error: BaseException | None) -> Op[None]:
+    def _report_end(self, error: BaseException | None) -> Op[None]:
         if isinstance(error, NotDone):
             yield from self.report("failed", error=one_line(error), retry=error.retry)
             return
@@ -173,7 +173,7 @@ class _Call:
     @property
     def run(self) -> int:
         """Return the run's number."""
-        return self._allowed.held.run
+        return self._allowed.run_claim.run
 
     @property
     def url(self) -> str:
@@ -187,11 +187,11 @@ class _Call:
 
     def read(self, kind: type[T]) -> T:
         """Return the final arguments as a model, or any type that pydantic reads. Raises NotDone if they do not fit."""
-        return read(TypeAdapter(kind), self.arguments)
+        return read_arguments(TypeAdapter(kind), self.arguments)
 
     def check(self) -> None:
         """Raise StaleToken if somebody else has taken the run over: call it right before the outside world."""
-        self._allowed.held.check()
+        self._allowed.run_claim.check()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._allowed.action} of gate {self.gate}>"
@@ -203,7 +203,7 @@ class _Call:
         Raises HoldpointError for a coroutine or a generator, which is no result yet.
         """
         refuse_unfinished(self._allowed.action, result)
-        writes = {} if self._allowed.undoes else {self._allowed.action + RESULT: kept(result)}
+        writes = {} if self._allowed.undoes else {self._allowed.action + RESULT: result_as_json(result)}
         yield from self._allowed.report("done", writes=writes)
 
     @operation
@@ -225,7 +225,7 @@ class AsyncCall(_Call, Awaiting):
     """The same, awaited."""
 
 
-def read(adapter: TypeAdapter[T], arguments: Any) -> T:
+def read_arguments(adapter: TypeAdapter[T], arguments: Any) -> T:
     """Return the arguments in the type. Raises NotDone: nothing was done with arguments that do not fit."""
     try:
         return adapter.validate_python(arguments)
@@ -247,8 +247,8 @@ def refuse_unfinished(name: str, result: Any) -> None:
             instead = (
                 "Await it, in a coroutine function." if isinstance(part, Awaitable) else "Return all of it, as a list."
             )
-            told = f"{name} {returned} a {type(part).__name__} and not its result, so it is not reported as done."
-            raise HoldpointError(f"{told} {instead}")
+            message = f"{name} {returned} a {type(part).__name__} and not its result, so it is not reported as done."
+            raise HoldpointError(f"{message} {instead}")
 
 
 def _parts(value: Any) -> Iterator[Any]:
@@ -264,7 +264,7 @@ def _parts(value: Any) -> Iterator[Any]:
         elif isinstance(part, list | tuple | set | frozenset | deque):
             ahead += part
         elif is_dataclass(part) and not isinstance(part, type):
-            ahead += [getattr(part, each.name, None) for each in fields(part)]
+            ahead += [getattr(part, field.name, None) for field in fields(part)]
         elif isinstance(part, BaseModel):
             ahead += [*vars(part).values(), *(part.__pydantic_extra__ or {}).values()]
         else:
@@ -272,11 +272,11 @@ def _parts(value: Any) -> Iterator[Any]:
         known[id(part)] = part
 
 
-def kept(result: Any) -> Any:
+def result_as_json(result: Any) -> Any:
     """Return the result as JSON, or else as text, because it happened either way."""
     try:
-        found = plain(result)
-        encoded(found)
+        found = to_json_data(result)
+        encode_body(found)
         return found
     except ValueError:
         return repr(result)
@@ -284,13 +284,13 @@ def kept(result: Any) -> Any:
 
 def one_line(error: BaseException) -> str:
     """Return the exception in a line."""
-    said = " ".join(str(error).split())
-    return (said if isinstance(error, NotDone) else f"{type(error).__name__}: {said}")[:LONGEST]
+    text = " ".join(str(error).split())
+    return (text if isinstance(error, NotDone) else f"{type(error).__name__}: {text}")[:LONGEST]
 
 
 def in_words(edits: Sequence[dict[str, Any]]) -> list[str]:
     """Return people's changes, one line each."""
-    return [_in_words(each) for each in edits]
+    return [_in_words(edit) for edit in edits]
 
 
 def _in_words(op: dict[str, Any]) -> str:

@@ -14,10 +14,10 @@ from pydantic import BaseModel
 from . import approvals
 from .answers import Events, Gate, Outcome, Question, Signals, Version
 from .answers import Run as RunRead
-from .approvals import Approval, AsyncApproval, AsyncCalls, Calls, Pending, Several, asking
+from .approvals import Approval, AsyncApproval, AsyncCalls, Calls, Pending, Several, make_asking
 from .awaiting import Way
 from .calls import AsyncCall, Call
-from .decorating import Terms, requiring, requiring_awaited
+from .decorating import Terms, make_requiring, requiring_awaited
 from .drivers import Awaiting, Blocking, Tasks, Threads, operation
 from .endings import Said
 from .errors import NotConfigured
@@ -74,7 +74,7 @@ class _Client(ABC, Generic[W, A, B]):
         `signals` are those that its runs take, each with the JSON Schema of its value.
         """
         schema = state.model_json_schema(mode="serialization") if isinstance(state, type) else dict(state)
-        body = {"version": version, "doc": doc, "state_schema": schema, "steps": [each.body() for each in steps]}
+        body = {"version": version, "doc": doc, "state_schema": schema, "steps": [step.body() for step in steps]}
         body |= {"signals": dict(signals)} if signals else {}
         return (yield from self._api.post(f"agents/{agent}/versions", body, Version))
 
@@ -108,7 +108,7 @@ class _Client(ABC, Generic[W, A, B]):
     @operation
     def said(self, gate: int, *, timeout: float | None = None) -> Op[Said]:
         """Wait for the answer to a question that `ask.defer` asked; raises what `ask` does."""
-        return (yield from Way(self._api, gate, timeout=timeout).said())
+        return (yield from Way(self._api, gate, timeout=timeout).answer())
 
     @operation
     def gate(self, id: int) -> Op[Gate]:
@@ -159,26 +159,27 @@ class Holdpoint(_Client[Run, Approval[Call], Approval[Calls]], Blocking):
         self._io = Threads(self.url, _token(token), transport)
         api = self._api = Api(Habits(patience=patience, lease=lease, on_question=on_question))
         run = self._io.run
-        self.approve = asking(
+        self.approve = make_asking(
             "approve", question, lambda posting: Approval(self._io, approvals.begun(api, posting), Call),
-            lambda posting: run(approvals.deferred(api, posting)), "Approval[Call]",
+            lambda posting: run(approvals.post_deferred(api, posting)), "Approval[Call]",
         )  # fmt: skip
-        self.approve_each = asking(
+        self.approve_each = make_asking(
             "approve_each", question_each,
             lambda posting: Approval(self._io, approvals.begun_each(api, posting), Calls),
-            lambda posting: run(approvals.deferred(api, posting)), "Approval[Calls]",
+            lambda posting: run(approvals.post_deferred(api, posting)), "Approval[Calls]",
         )  # fmt: skip
-        self.ask = asking(
-            "ask", question, lambda posting: run(approvals.said(api, posting)),
-            lambda posting: run(approvals.deferred(api, posting, ask_only=True)), "Said", words=approvals.said.__doc__,
+        self.ask = make_asking(
+            "ask", question, lambda posting: run(approvals.ask_people(api, posting)),
+            lambda posting: run(approvals.post_deferred(api, posting, ask_only=True)), "Said",
+            words=approvals.ask_people.__doc__,
         )  # fmt: skip
-        self.requires_approval = requiring(self._io, api, Terms)
+        self.requires_approval = make_requiring(self._io, api, Terms)
 
     def resume(self, gate: int, *, timeout: float | None = None) -> Approval[Call]:
         return Approval(self._io, Way(self._api, gate, timeout=timeout).allowed(), Call)
 
     def resume_each(self, gate: int, *, timeout: float | None = None) -> Approval[Calls]:
-        return Approval(self._io, Several(Way(self._api, gate, timeout=timeout, each=True)).begin(), Calls)
+        return Approval(self._io, Several(Way(self._api, gate, timeout=timeout, several=True)).begin(), Calls)
 
     def run(self, id: int) -> Run:
         return Run(self._io, self._api, id)
@@ -211,21 +212,21 @@ class AsyncHoldpoint(_Client[AsyncRun, AsyncApproval[AsyncCall], AsyncApproval[A
         self._io = Tasks(self.url, _token(token), transport)
         api = self._api = Api(Habits(patience=patience, lease=lease, on_question=on_question))
         run = self._io.run
-        self.approve = asking(
+        self.approve = make_asking(
             "approve", question,
             lambda posting: AsyncApproval(self._io, lambda: approvals.begun(api, posting), AsyncCall),
-            lambda posting: run(approvals.deferred(api, posting)), "AsyncApproval[AsyncCall]", defer_awaited=True,
+            lambda posting: run(approvals.post_deferred(api, posting)), "AsyncApproval[AsyncCall]", defer_awaited=True,
         )  # fmt: skip
-        self.approve_each = asking(
+        self.approve_each = make_asking(
             "approve_each", question_each,
             lambda posting: AsyncApproval(self._io, lambda: approvals.begun_each(api, posting), AsyncCalls),
-            lambda posting: run(approvals.deferred(api, posting)), "AsyncApproval[AsyncCalls]",
+            lambda posting: run(approvals.post_deferred(api, posting)), "AsyncApproval[AsyncCalls]",
             defer_awaited=True,
         )  # fmt: skip
-        self.ask = asking(
-            "ask", question, lambda posting: run(approvals.said(api, posting)),
-            lambda posting: run(approvals.deferred(api, posting, ask_only=True)), "Said",
-            words=approvals.said.__doc__, awaited=True, defer_awaited=True,
+        self.ask = make_asking(
+            "ask", question, lambda posting: run(approvals.ask_people(api, posting)),
+            lambda posting: run(approvals.post_deferred(api, posting, ask_only=True)), "Said",
+            words=approvals.ask_people.__doc__, awaited=True, defer_awaited=True,
         )  # fmt: skip
         self.requires_approval = requiring_awaited(self._io, api, Terms)
 
@@ -233,7 +234,7 @@ class AsyncHoldpoint(_Client[AsyncRun, AsyncApproval[AsyncCall], AsyncApproval[A
         return AsyncApproval(self._io, lambda: Way(self._api, gate, timeout=timeout).allowed(), AsyncCall)
 
     def resume_each(self, gate: int, *, timeout: float | None = None) -> AsyncApproval[AsyncCalls]:
-        ways = lambda: Several(Way(self._api, gate, timeout=timeout, each=True)).begin()  # noqa: E731
+        ways = lambda: Several(Way(self._api, gate, timeout=timeout, several=True)).begin()  # noqa: E731
         return AsyncApproval(self._io, ways, AsyncCalls)
 
     def run(self, id: int) -> AsyncRun:

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def usage() -> str:
     """Return the list of subcommands."""
-    lines = [f"  {name:<10}{each.does}" for name, each in COMMANDS.items()]
+    lines = [f"  {name:<10}{subcommand.does}" for name, subcommand in COMMANDS.items()]
     return "\n".join(["usage: holdpoint COMMAND …", "", *lines, "", "holdpoint COMMAND --help says more.", ""])
 
 

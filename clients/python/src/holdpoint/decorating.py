@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
-from .approvals import Approval, AsyncApproval, D_co, Later, Pending, deferred, named_defer
+from .approvals import Approval, AsyncApproval, D_co, Later, Pending, named_defer, post_deferred
 from .awaiting import Way
 from .calls import RESULT, Allowed, AsyncCall, Call
 from .drivers import Tasks, Threads, told_as
 from .errors import AlreadyDone, Answered
 from .exchange import Op
 from .plans import Risk
-from .posting import Posting, post, question
+from .posting import Posting, post_gate, question
 from .sending import Api
 from .signatures import KEY, Signature
 
@@ -64,8 +64,8 @@ class Guarded:
     def __init__(self, api: Api, function: Callable[..., Any], terms: Terms, *, method: bool = False) -> None:
         self.api, self.terms = api, terms
         self.signature = Signature(function, method=method)
-        for said in (terms.title, terms.amount):
-            self.signature.names_in(said)
+        for text in (terms.title, terms.amount):
+            self.signature.names_in(text)
         self.undo = inspect.signature(terms.undo) if terms.undo else None
         if self.undo is not None and (odd := [name for name in self.undo.parameters if name not in self._known()]):
             raise TypeError(f"The undo of {self.signature.name} is called with {self._known()}, not with {odd[0]}.")
@@ -81,9 +81,9 @@ class Guarded:
         """Return the gate to post for a call with these arguments."""
         terms, name = self.terms, self.signature.name
         values = self.signature.bound(args, kwargs)
-        said = (self.signature.doc or name).splitlines()[0]
+        first_line = (self.signature.doc or name).splitlines()[0]
         own = {
-            "title": terms.title.format(**values) or said, "amount": terms.amount.format(**values),
+            "title": terms.title.format(**values) or first_line, "amount": terms.amount.format(**values),
             "respond": self.response,
             "undo": getattr(terms.undo, "__name__", "") if terms.undo else "",
         }  # fmt: skip
@@ -92,7 +92,7 @@ class Guarded:
     def opened(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Op[tuple[int, Mapping[str, Any]]]:
         """Post the gate, and return its number, and the arguments by action."""
         posting = self.posting(args, kwargs)
-        turn = yield from post(self.api, posting)
+        turn = yield from post_gate(self.api, posting)
         return turn.gate or 0, posting.asked
 
     def way(self, gate: int, asked: Mapping[str, Any] | None = None) -> Op[Allowed]:
@@ -107,15 +107,15 @@ class Guarded:
             return self.signature.call(call.arguments, call.key)
         return self._undo(call)
 
-    def told(self, refusal: Answered | AlreadyDone) -> Any:
+    def result_of(self, refusal: Answered | AlreadyDone) -> Any:
         """Return the answer or the recorded result in the function's own type; as it came if it does not fit."""
         return self.signature.result(refusal.answer if isinstance(refusal, Answered) else refusal.result)
 
     def dressed(self, call: Callable[..., Any], defer: Callable[..., Any], resume: Callable[..., Any]) -> Any:
         """Give `call` the function's name and signature, without its key, and no way past the question."""
         signature, made = self.signature.asked, told_as(call, self.signature.function, self.signature.asked)
-        told: Any = made
-        told.defer, told.resume = defer, resume
+        decorated: Any = made
+        decorated.defer, decorated.resume = defer, resume
         named_defer(defer, made.__qualname__, signature)
         of_gate = inspect.signature(Approved.resume)
         parameters = list(of_gate.parameters.values())[1:]
@@ -137,7 +137,9 @@ class Guarded:
             "result": self.signature.result(state.get(name + RESULT)),
         }
         known[KEY] = call.key
-        return self.terms.undo(**{each: known[each] for each in self.undo.parameters if each in known})
+        return self.terms.undo(
+            **{parameter: known[parameter] for parameter in self.undo.parameters if parameter in known}
+        )
 
 
 class Approved(Protocol[P, R_co, D_co]):
@@ -163,7 +165,7 @@ def called(io: Threads, guarded: Guarded) -> Any:
         return go_on(*io.run(guarded.opened(args, kwargs)))
 
     def defer(*args: Any, **kwargs: Any) -> Pending:
-        return io.run(deferred(guarded.api, guarded.posting(args, kwargs)))
+        return io.run(post_deferred(guarded.api, guarded.posting(args, kwargs)))
 
     def resume(gate: int) -> Any:
         return go_on(gate)
@@ -173,7 +175,7 @@ def called(io: Threads, guarded: Guarded) -> Any:
             try:
                 approval = Approval(io, guarded.way(gate, asked), Call)
             except (Answered, AlreadyDone) as refusal:
-                return guarded.told(refusal)
+                return guarded.result_of(refusal)
             with approval as call:
                 result = guarded.done(call)
                 call.done(result)
@@ -190,7 +192,7 @@ def awaited(io: Tasks, guarded: Guarded) -> Any:
         return await go_on(*await io.run(guarded.opened(args, kwargs)))
 
     async def defer(*args: Any, **kwargs: Any) -> Pending:
-        return await io.run(deferred(guarded.api, guarded.posting(args, kwargs)))
+        return await io.run(post_deferred(guarded.api, guarded.posting(args, kwargs)))
 
     async def resume(gate: int) -> Any:
         return await go_on(gate)
@@ -202,7 +204,7 @@ def awaited(io: Tasks, guarded: Guarded) -> Any:
                 try:
                     call = await block.enter_async_context(approval)
                 except (Answered, AlreadyDone) as refusal:
-                    return guarded.told(refusal)
+                    return guarded.result_of(refusal)
                 given = guarded.done(call)
                 result = await given if inspect.isawaitable(given) else given
                 await call.done(result)
@@ -215,13 +217,13 @@ def awaited(io: Tasks, guarded: Guarded) -> Any:
 class Method:
     """A method that asks first; bound to an object it is a function, and the gate leaves the object out."""
 
-    def __init__(self, guarded: Guarded, made: Callable[[Guarded], Any]) -> None:
-        self._guarded, self._made = guarded, made
+    def __init__(self, guarded: Guarded, build: Callable[[Guarded], Any]) -> None:
+        self._guarded, self._build = guarded, build
         self.__name__, self.__doc__ = guarded.signature.name, guarded.signature.doc
 
     def __get__(self, obj: Any, owner: object = None) -> Any:
         """Return the function bound to this object."""
-        return self if obj is None else self._made(self._guarded.bound_to(obj))
+        return self if obj is None else self._build(self._guarded.bound_to(obj))
 
     def __call__(self, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call it as a method of this object."""
@@ -250,7 +252,7 @@ class AsyncRequiring(Protocol[T]):
     ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Approved[P, Coroutine[Any, Any, R], Later]]: ...
 
 
-def requiring(io: Threads, api: Api, terms: Callable[T, Terms]) -> Requiring[T]:
+def make_requiring(io: Threads, api: Api, terms: Callable[T, Terms]) -> Requiring[T]:
     """Make the decorator of a client."""
     made: Requiring[T] = _decorator(api, partial(called, io), terms, awaits=False)
     return made
@@ -262,7 +264,7 @@ def requiring_awaited(io: Tasks, api: Api, terms: Callable[T, Terms]) -> AsyncRe
     return made
 
 
-def _decorator(api: Api, made: Callable[[Guarded], Any], terms: Callable[..., Terms], *, awaits: bool) -> Any:
+def _decorator(api: Api, build: Callable[[Guarded], Any], terms: Callable[..., Terms], *, awaits: bool) -> Any:
     def requires_approval(function: Callable[..., Any] | None = None, /, **said: Any) -> Any:
         wanted = terms(**said)
 
@@ -275,12 +277,12 @@ def _decorator(api: Api, made: Callable[[Guarded], Any], terms: Callable[..., Te
                 )
             method = _is_method(function)
             guarded = Guarded(api, function, wanted, method=method)
-            return Method(guarded, made) if method else made(guarded)
+            return Method(guarded, build) if method else build(guarded)
 
         return decorated if function is None else decorated(function)
 
-    told = inspect.signature(terms)
-    told_as(requires_approval, requires_approval, told.replace(return_annotation="the function, which asks first"))
+    signature = inspect.signature(terms)
+    told_as(requires_approval, requires_approval, signature.replace(return_annotation="the function, which asks first"))
     requires_approval.__doc__ = Terms.__doc__
     return requires_approval
 

@@ -34,14 +34,14 @@ class Threads:
 
     def run(self, op: Op[T], sleep: Callable[[float], object] = time.sleep) -> T:
         """Run an operation to its end."""
-        told: Any = None
+        step_result: Any = None
         while True:
             try:
-                step = op.send(told)
+                step = op.send(step_result)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            told = self._take(step, sleep)
+            step_result = self._take(step, sleep)
 
     def close(self) -> None:
         """Stop the background operations, and close the connections.
@@ -74,9 +74,9 @@ class Threads:
             if stopped.wait(seconds):
                 raise _Stopped
 
-        def beside() -> None:
+        def run_in_background() -> None:
             try:
-                self.run(step.beside, sleep)
+                self.run(step.operation, sleep)
             except _Stopped:
                 return
             except RuntimeError:  # httpx: the client was closed while it sent
@@ -85,7 +85,7 @@ class Threads:
             finally:
                 self.beside.pop(thread, None)
 
-        thread = threading.Thread(target=beside, name="holdpoint", daemon=True)
+        thread = threading.Thread(target=run_in_background, name="holdpoint", daemon=True)
         self.beside[thread] = stopped.set
         thread.start()
         return stopped.set
@@ -100,14 +100,14 @@ class Tasks:
 
     async def run(self, op: Op[T]) -> T:
         """Run an operation to its end."""
-        told: Any = None
+        step_result: Any = None
         while True:
             try:
-                step = op.send(told)
+                step = op.send(step_result)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            told = await self._take(step)
+            step_result = await self._take(step)
 
     async def close(self) -> None:
         """Do the same, awaited."""
@@ -123,7 +123,7 @@ class Tasks:
                 return _lost(error)
         if isinstance(step, Pause):
             return await asyncio.sleep(step.seconds)
-        task = asyncio.get_running_loop().create_task(self.run(step.beside))
+        task = asyncio.get_running_loop().create_task(self.run(step.operation))
         self.beside.add(task)
         task.add_done_callback(self.beside.discard)
         return task.cancel
@@ -164,14 +164,14 @@ class operation(Generic[P, T]):
 
     def _function(self, awaited: bool) -> Callable[..., Any]:
         write = self.write
-        function = calling(lambda obj, *args, **kwargs: obj._io.run(write(obj, *args, **kwargs)), awaited=awaited)
+        function = wrap_function(lambda obj, *args, **kwargs: obj._io.run(write(obj, *args, **kwargs)), awaited=awaited)
         signature = inspect.signature(write)
         returns = str(signature.return_annotation).removeprefix("Op[").removesuffix("]")
         returns = ("AsyncRun" if awaited else "Run") if returns == "W" else returns
         return told_as(function, write, signature.replace(return_annotation=returns))
 
 
-def calling(do: Callable[..., Any], *, awaited: bool) -> Callable[..., Any]:
+def wrap_function(do: Callable[..., Any], *, awaited: bool) -> Callable[..., Any]:
     """Return a function that does it, or a coroutine function if its result is awaited."""
 
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -189,12 +189,14 @@ def told_as(function: F, source: Callable[..., Any], signature: inspect.Signatur
     It has no `__wrapped__`: a tool that unwraps functions would skip the question to people.
     """
     functools.update_wrapper(function, source)
-    told: Any = function
-    del told.__wrapped__
-    told.__signature__ = signature
-    annotated = {name: each.annotation for name, each in signature.parameters.items()}
+    documented: Any = function
+    del documented.__wrapped__
+    documented.__signature__ = signature
+    annotated = {name: parameter.annotation for name, parameter in signature.parameters.items()}
     annotated["return"] = signature.return_annotation
-    told.__annotations__ = {name: each for name, each in annotated.items() if each is not inspect.Parameter.empty}
+    documented.__annotations__ = {
+        name: annotation for name, annotation in annotated.items() if annotation is not inspect.Parameter.empty
+    }
     return function
 
 
@@ -216,8 +218,10 @@ def _request(client: httpx.Client | httpx.AsyncClient, asked: Request) -> httpx.
     )  # fmt: skip
 
 
-def _reply(found: httpx.Response) -> Reply:
-    return Reply(found.status_code, {name.lower(): value for name, value in found.headers.items()}, found.content)
+def _reply(response: httpx.Response) -> Reply:
+    return Reply(
+        response.status_code, {name.lower(): value for name, value in response.headers.items()}, response.content
+    )
 
 
 def _lost(error: httpx.RequestError) -> Lost:

@@ -52,7 +52,7 @@ class Said:
         return in_words(self.edits)
 
 
-def refused(gate: Gate, actions: Sequence[str], known: Mapping[str, Any]) -> Refused | None:
+def gate_refusal(gate: Gate, actions: Sequence[str], known: Mapping[str, Any]) -> Refused | None:
     """Return the exception for a gate of which nothing may be done, else None. `known`: the gate, run and page."""
     ending, about = gate.outcome, ", ".join(actions)
     if ending is None:
@@ -60,18 +60,18 @@ def refused(gate: Gate, actions: Sequence[str], known: Mapping[str, Any]) -> Ref
     if ending.kind == "expired":
         return Expired(not_done(f"Nobody answered gate {known['gate']} in time, so {about} is not done"), **known)
     if ending.kind == "withdrawn":
-        told = f"Gate {known['gate']} was withdrawn, so {about} is not done: {ending.feedback}"
-        return Withdrawn(not_done(told), reason=ending.feedback, **known)
+        message = f"Gate {known['gate']} was withdrawn, so {about} is not done: {ending.feedback}"
+        return Withdrawn(not_done(message), reason=ending.feedback, **known)
     words = [ending.actions[name] for name in actions if name in ending.actions]
     if len(words) == 1 and words[0].verdict == "respond":
-        told = f"{words[0].by} answered instead of {about}, which is not done."
-        return Answered(told, by=words[0].by, answer=words[0].response, **known)
-    if ending.kind != "rejected" and not (words and all(each.verdict == "reject" for each in words)):
+        message = f"{words[0].by} answered instead of {about}, which is not done."
+        return Answered(message, by=words[0].by, answer=words[0].response, **known)
+    if ending.kind != "rejected" and not (words and all(outcome.verdict == "reject" for outcome in words)):
         return None
-    reason = " ".join(dict.fromkeys(each.reason for each in words if each.reason)) or ending.feedback
-    by = next((each.by for each in words if each.by), "") or ending.by
-    told = f"{by} said no to {about}{f': {reason}' if reason else ''}"
-    return Rejected(not_done(told), by=by, reason=reason, **known)
+    reason = " ".join(dict.fromkeys(outcome.reason for outcome in words if outcome.reason)) or ending.feedback
+    by = next((outcome.by for outcome in words if outcome.by), "") or ending.by
+    message = f"{by} said no to {about}{f': {reason}' if reason else ''}"
+    return Rejected(not_done(message), by=by, reason=reason, **known)
 
 
 def hand_out(api: Api, gate: int, *, to: str, frees: str = "") -> Op[HandedOut]:
@@ -105,7 +105,7 @@ def decision_of(gate: Gate, action: str) -> Decision:
     """Return the decision on one action of a gate."""
     ending = gate.outcome
     word = ending.actions.get(action) if ending else None
-    comments = [each.comment for each in gate.agreement.voices if each.counts and each.comment]
+    comments = [vote.comment for vote in gate.agreement.voices if vote.counts and vote.comment]
     return Decision(
         verdict=word.verdict if word else (ending.kind if ending else ""),
         by=ending.by if ending else "",
@@ -116,10 +116,10 @@ def decision_of(gate: Gate, action: str) -> Decision:
 
 def not_done(why: str, fact: str = "") -> str:
     """Return what an agent is told of what is not done now: why, what to do instead, and a fact at the end."""
-    return " ".join(filter(None, (sentence(why), INSTEAD, fact)))
+    return " ".join(filter(None, (end_sentence(why), INSTEAD, fact)))
 
 
-def sentence(said: str) -> str:
+def end_sentence(text: str) -> str:
     """Return the text, ended as a sentence."""
-    said = said.rstrip()
-    return said if said.endswith((".", "!", "?", "…")) else f"{said}."
+    text = text.rstrip()
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."

@@ -39,9 +39,9 @@ class Problem(HoldpointError):
         self.title = str(document.get("title") or "")
         self.detail = str(document.get("detail") or self.title or f"The server answered {status}.")
         errors = document.get("errors") or []
-        self.errors: list[dict[str, Any]] = [dict(each) for each in errors if isinstance(each, Mapping)]
-        told = [f"{each.get('parameter')}: {each.get('detail')}" for each in self.errors]
-        super().__init__("\n  ".join([f"{self.detail} ({status}{f' {self.code}' if self.code else ''})", *told]))
+        self.errors: list[dict[str, Any]] = [dict(fault) for fault in errors if isinstance(fault, Mapping)]
+        lines = [f"{fault.get('parameter')}: {fault.get('detail')}" for fault in self.errors]
+        super().__init__("\n  ".join([f"{self.detail} ({status}{f' {self.code}' if self.code else ''})", *lines]))
 
 
 class BadToken(Problem):
@@ -198,7 +198,7 @@ BY_STATUS: Mapping[int, type[Problem]] = {
 }
 
 
-def problem(status: int, document: Mapping[str, Any]) -> Problem:
+def make_problem(status: int, document: Mapping[str, Any]) -> Problem:
     """Return the exception for a problem document."""
     found = BY_CODE.get(str(document.get("code"))) or BY_STATUS.get(status) or Problem
     return found(status, document)

@@ -15,7 +15,7 @@ from .json_pointer import parts_of
 VALUE = b"holdpoint value\n"  # the server's digests of values begin with it
 
 
-def canonical(value: Any) -> bytes:
+def encode_canonical(value: Any) -> bytes:
     """Return the canonical JSON of a value, in which 1, 1.0 and true differ. Raises NotJson."""
     try:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -24,12 +24,12 @@ def canonical(value: Any) -> bytes:
         raise NotJson(f"These arguments are not JSON: {error}.") from None
 
 
-def digest(*values: Any) -> str:
+def digest_values(*values: Any) -> str:
     """Return SHA-256 over the canonical JSON of the values, in hex. Raises NotJson."""
-    return hashlib.sha256(canonical(values)).hexdigest()
+    return hashlib.sha256(encode_canonical(values)).hexdigest()
 
 
-def approved(
+def approved_arguments(
     gate: Gate,
     action: str,
     given: Mapping[str, Any],
@@ -43,10 +43,14 @@ def approved(
     program asks about, which with people's `edits` must be the same; None where it asked in another process. Secrets
     that the server masks are compared with nothing. Raises Altered.
     """
-    number = next((at for at, each in enumerate(gate.card.get("actions", [])) if each["id"] == action), None)
+    number = next(
+        (at for at, card_action in enumerate(gate.card.get("actions", [])) if card_action["id"] == action), None
+    )
     place = f"/actions/{number}/arguments"
-    hidden = [each.removeprefix(place) for each in gate.masked if each == place or each.startswith(f"{place}/")]
-    card = VALUE + canonical(gate.card)
+    hidden = [
+        pointer.removeprefix(place) for pointer in gate.masked if pointer == place or pointer.startswith(f"{place}/")
+    ]
+    card = VALUE + encode_canonical(gate.card)
     # Digests are of the true values, so that of a card with masked ones cannot be computed.
     known = bool(gate.masked) or hashlib.sha256(card).hexdigest() == gate.digest
     seen = gate.outcome is not None and gate.outcome.seen == gate.digest != ""
@@ -87,7 +91,7 @@ def _without(value: Any, places: Sequence[str]) -> bytes:
             holder[last] = None
         elif isinstance(holder, list) and _item(holder, last) is not None:
             holder[int(last)] = None
-    return canonical(found[""])
+    return encode_canonical(found[""])
 
 
 def _item(value: Any, token: str) -> Any:

@@ -79,7 +79,7 @@ class Pause:
 class Keep:
     """Step: run an operation in the background. Results in the function that stops it."""
 
-    beside: Generator[Step, Any, None]
+    operation: Generator[Step, Any, None]
 
 
 Step = Send | Pause | Keep
@@ -87,7 +87,7 @@ Op = Generator[Step, Any, T]
 Stop = Callable[[], None]
 
 
-def worker() -> str:
+def worker_name() -> str:
     """Return the name of this process for people: host and process id."""
     return f"{socket.gethostname()}:{os.getpid()}"[:120]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from .answers import Beat, Turn
 from .errors import HoldpointError, Problem, RunEnded, StaleToken
-from .exchange import Keep, Op, Pause, Stop, worker
+from .exchange import Keep, Op, Pause, Stop, worker_name
 from .sending import Api
 
 LOG = logging.getLogger("holdpoint")
@@ -53,33 +53,33 @@ class Held:
             self.stops.pop()()
 
 
-def claim(
+def claim_run(
     api: Api, run: int, *, name: str = "", lease: float = 0.0, on_lost: OnLost | None = None
 ) -> Op[tuple[Held, Turn]]:
     """Claim a run and keep it by heartbeats. Raises NotClaimable, RunEnded."""
     lease = lease or api.habits.lease
-    turn = yield from api.post(f"runs/{run}/claims", {"worker": name or worker(), "lease": lease}, Turn)
+    turn = yield from api.post(f"runs/{run}/claims", {"worker": name or worker_name(), "lease": lease}, Turn)
     held = Held(api, run, turn.token, lease, on_lost=on_lost)
     if turn.next.kind:
         held.stops.append((yield Keep(beating(held))))
     return held, turn
 
 
-def beating(held: Held) -> Op[None]:
+def beating(run_claim: Held) -> Op[None]:
     """Send heartbeats until the server says that the claim is lost."""
     while True:
-        yield Pause(min(held.lease / 3, BEAT))
+        yield Pause(min(run_claim.lease / 3, BEAT))
         try:
-            address, body = f"runs/{held.run}/heartbeats", {"token": held.token}
-            beat = yield from held.api.post(address, body, Beat, patience=held.lease / 3)
-            held.halt = beat.halt
+            address, body = f"runs/{run_claim.run}/heartbeats", {"token": run_claim.token}
+            beat = yield from run_claim.api.post(address, body, Beat, patience=run_claim.lease / 3)
+            run_claim.halt = beat.halt
         except (StaleToken, RunEnded) as error:
-            if held.at_work or not held.stops:
+            if run_claim.at_work or not run_claim.stops:
                 continue
-            held.lost = error
-            LOG.warning("Run %s is lost: %s", held.run, error)
-            if held.on_lost is not None:
-                held.on_lost(error)
+            run_claim.lost = error
+            LOG.warning("Run %s is lost: %s", run_claim.run, error)
+            if run_claim.on_lost is not None:
+                run_claim.on_lost(error)
             return
         except HoldpointError as error:
-            LOG.warning("No heartbeat for run %s: %s", held.run, error)
+            LOG.warning("No heartbeat for run %s: %s", run_claim.run, error)

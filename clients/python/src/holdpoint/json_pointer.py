@@ -66,10 +66,10 @@ def replaced(value: Any, pointer: str, new: Any) -> Any:
 def changes(before: Any, after: Any, pointer: str = "") -> Iterator[Change]:
     """Yield each place that differs. Lists of another length differ as a whole, and so do `1` and `1.0`."""
     if isinstance(before, dict) and isinstance(after, dict):
-        for name in [*before, *(each for each in after if each not in before)]:
+        for name in [*before, *(member for member in after if member not in before)]:
             yield from changes(before.get(name, MISSING), after.get(name, MISSING), pointer + pointer_to(name))
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for at, (one, other) in enumerate(zip(before, after, strict=True)):
-            yield from changes(one, other, pointer + pointer_to(at))
+        for at, (item, other) in enumerate(zip(before, after, strict=True)):
+            yield from changes(item, other, pointer + pointer_to(at))
     elif type(before) is not type(after) or before != after:
         yield Change(pointer, before, after)

@@ -66,8 +66,8 @@ class Write(Sent):
 
     def body(self) -> dict[str, Any]:
         """Return the JSON for the server."""
-        ops: list[dict[str, Any]] = [{"op": "set", "field": name, "value": each} for name, each in self.set.items()]
-        ops += [{"op": "append", "field": name, "items": list(each)} for name, each in self.append.items()]
+        ops: list[dict[str, Any]] = [{"op": "set", "field": name, "value": value} for name, value in self.set.items()]
+        ops += [{"op": "append", "field": name, "items": list(added)} for name, added in self.append.items()]
         for name, (start, delete, items) in self.splice.items():
             ops.append({"op": "splice", "field": name, "start": start, "delete": delete, "items": list(items)})
         more = {"next_step": self.next_step, "took": self.took, "notes": list(self.notes)}

@@ -15,7 +15,7 @@ from .errors import BadAnswer
 from .exchange import Op
 from .json_pointer import pointer_to
 from .plans import Quote, Risk
-from .sending import Api, plain
+from .sending import Api, to_json_data
 from .signatures import Schemas
 
 BINDS_CALL = ("id", "tool", "arguments", "undo", "idempotent")
@@ -47,14 +47,14 @@ class Posting:
     @property
     def asked(self) -> dict[str, Any]:
         """Return the arguments of its actions, by their ids."""
-        return {each["id"]: each["arguments"] for each in self.body["actions"]}
+        return {action["id"]: action["arguments"] for action in self.body["actions"]}
 
     @property
     def bound(self) -> Any:
         """Return what makes it the same question in other words, as the server sees it under a key."""
         if not all(self.asked.values()):
             return self.body  # without arguments it is what the words say
-        calls = [[each.get(name) for name in BINDS_CALL] for each in self.body["actions"]]
+        calls = [[action.get(name) for name in BINDS_CALL] for action in self.body["actions"]]
         return [calls, *(self.body.get(name) for name in BINDS)]
 
 
@@ -84,9 +84,9 @@ class Ask:
         if isinstance(schema, type):
             schema = schema.model_json_schema(mode="serialization", schema_generator=Schemas)
         found: dict[str, Any] = {"id": self.name, "title": self.title, "tool": self.tool or self.name}
-        found |= {"arguments": plain(self.arguments or {}), "pinned": [_pointer(each) for each in self.pinned]}
+        found |= {"arguments": to_json_data(self.arguments or {}), "pinned": [_pointer(name) for name in self.pinned]}
         found |= {"undo": self.undo, "idempotent": self.idempotent} | ({"schema": schema} if schema else {})
-        found |= {"draws": [dict(each) for each in self.draws]} if self.draws else {}
+        found |= {"draws": [dict(drawing) for drawing in self.draws]} if self.draws else {}
         if self.respond is not False:
             edit = ["edit"] if found["arguments"] or schema else []  # an action without arguments cannot be edited
             found["verdicts"] = ["approve", *edit, "reject", "respond"]
@@ -168,18 +168,18 @@ def question_each(
     StillOpen, Unknown and Altered.
     """
     words = {"title": title, "summary": summary, "for_whom": for_whom, "amount": amount, "resource": resource}
-    told = [each.body() if isinstance(each, Quote) else dict(each) for each in quotes]
+    quote_bodies = [quote.body() if isinstance(quote, Quote) else dict(quote) for quote in quotes]
     body: dict[str, Any] = {
         **words,
         "risk": risk,
         "reasons": list(reasons),
-        "actions": [each.body() for each in actions],
+        "actions": [action.body() for action in actions],
     }
-    body |= {"state": dict(state or {}), "quotes": told, "policy": policy, "agent": agent, "team": team}
+    body |= {"state": dict(state or {}), "quotes": quote_bodies, "policy": policy, "agent": agent, "team": team}
     return Posting(body=body | {"thread": thread or THREAD.get()}, key=key, timeout=timeout)
 
 
-def post(api: Api, posting: Posting, *, deferred: bool = False, ask_only: bool = False) -> Op[Turn]:
+def post_gate(api: Api, posting: Posting, *, deferred: bool = False, ask_only: bool = False) -> Op[Turn]:
     """Post the gate. The body is the same in every process, so that its key is good for all of them."""
     how = {"deferred": deferred} | ({"ask_only": True} if ask_only else {})
     turn = yield from api.post("gates", {**posting.body, **how}, Turn, key=posting.key)
@@ -191,9 +191,9 @@ def post(api: Api, posting: Posting, *, deferred: bool = False, ask_only: bool =
 def post_all(api: Api, postings: Sequence[Posting], *, key: str, ask_only: bool = False) -> Op[list[Turn]]:
     """Post the gates in one call, deferred. Raises ValueError where they are not all for one agent and team."""
     shared = [{name: posting.body[name] for name in ("agent", "team")} for posting in postings]
-    if any(each != shared[0] for each in shared):
+    if any(owner != shared[0] for owner in shared):
         raise ValueError("Questions of one call are for one agent and team. Ask those for others in another call.")
-    gates = [{name: each for name, each in posting.body.items() if name not in shared[0]} for posting in postings]
+    gates = [{name: value for name, value in posting.body.items() if name not in shared[0]} for posting in postings]
     gates = [gate | ({"ask_only": True} if ask_only else {}) for gate in gates]
     if not gates:
         return []

@@ -19,16 +19,16 @@ def answered(api: Api, gate: int) -> Op[None]:
     if answer is None:
         return
     found = yield from api.get(f"gates/{gate}/questions", Questions)
-    for each in found.items:
-        if each.status != "asked" or each.text is None:
+    for question in found.items:
+        if question.status != "asked" or question.text is None:
             continue
         try:
-            text, failed = answer(each), False
+            text, failed = answer(question), False
         except Exception as error:
-            LOG.exception("Question %s at gate %s was not answered.", each.id, gate)
+            LOG.exception("Question %s at gate %s was not answered.", question.id, gate)
             text, failed = f"{type(error).__name__}: {error}", True
-        body = {"question": each.id, "text": (text or "no words")[:LONGEST], "failed": failed or not text}
+        body = {"question": question.id, "text": (text or "no words")[:LONGEST], "failed": failed or not text}
         try:
-            yield from api.post(f"gates/{gate}/answers", body, Question, key=f"answer-{gate}-{each.id}")
+            yield from api.post(f"gates/{gate}/answers", body, Question, key=f"answer-{gate}-{question.id}")
         except Problem as refusal:  # another process of the program has answered, or the words differ from those before
-            LOG.warning("The answer to question %s was not taken: %s", each.id, refusal)
+            LOG.warning("The answer to question %s was not taken: %s", question.id, refusal)

@@ -7,11 +7,11 @@ from typing import Any
 
 from .answers import Begun, Checkpoints, Gate, Outcome, Patch, Saved, Turn
 from .answers import Run as RunRead
-from .awaiting import awaited
+from .awaiting import await_outcome
 from .drivers import Awaiting, Blocking, operation
 from .errors import HoldpointError, NotClaimable
 from .exchange import Op, Pause
-from .holding import Held, OnLost, claim
+from .holding import Held, OnLost, claim_run
 from .plans import Card, Write
 from .sending import Api
 
@@ -59,7 +59,7 @@ class _Run:
         until = clock() + timeout
         while True:
             try:
-                self._held, turn = yield from claim(self._api, self.id, name=worker, lease=lease, on_lost=on_lost)
+                self._held, turn = yield from claim_run(self._api, self.id, name=worker, lease=lease, on_lost=on_lost)
             except NotClaimable:
                 if clock() + AGAIN > until:
                     raise
@@ -89,7 +89,7 @@ class _Run:
     @operation
     def save_all(self, writes: Sequence[Write]) -> Op[Turn]:
         """Save several steps' writes, a checkpoint each, in one call: all of them or none."""
-        return (yield from self._work("checkpoints/batches", {"checkpoints": [each.body() for each in writes]}))
+        return (yield from self._work("checkpoints/batches", {"checkpoints": [write.body() for write in writes]}))
 
     @operation
     def save_state(self, step: str, state: Mapping[str, Any], *, next_step: str | None = None) -> Op[Turn]:
@@ -111,7 +111,7 @@ class _Run:
                 raise HoldpointError(f"Run {self.id} waits at no gate: it is {run.status}. Claim it.")
             gate = run.gates[-1]
         until = float("inf") if timeout is None else self._api.habits.clock() + timeout
-        return (yield from awaited(self._api, gate, until))
+        return (yield from await_outcome(self._api, gate, until))
 
     @operation
     def begin(self, step: str) -> Op[Begun]:

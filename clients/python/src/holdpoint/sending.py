@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from .errors import BadAnswer, HoldpointError, Problem, Unreachable, problem
+from .errors import BadAnswer, HoldpointError, Problem, Unreachable, make_problem
 from .exchange import Habits, Lost, Op, Pause, Reply, Request, Send
 
 LOG = logging.getLogger("holdpoint")
@@ -38,12 +38,12 @@ class Api:
         """Return the time by the server's clock: that of a client may be wrong by hours."""
         if self._date is None:
             return datetime.now(timezone.utc)
-        told, at = self._date
-        return told + timedelta(seconds=self.habits.clock() - at)
+        date, at = self._date
+        return date + timedelta(seconds=self.habits.clock() - at)
 
-    def _dated(self, told: Reply) -> None:
+    def _dated(self, reply: Reply) -> None:
         try:
-            found = parsedate_to_datetime(told.headers.get("date", ""))
+            found = parsedate_to_datetime(reply.headers.get("date", ""))
         except (TypeError, ValueError):
             return
         self._date = found.astimezone(timezone.utc), self.habits.clock()
@@ -51,16 +51,16 @@ class Api:
     def get(self, path: str, answer: type[M], *, longer: float = 0.0, **query: object) -> Op[M]:
         """Read something. `longer`: seconds for which the server may hold the request."""
         asked = {name: str(value) for name, value in query.items() if value not in (None, "")}
-        told = yield from self.sent(Request("GET", path, asked, timeout=30.0 + longer))
-        return _read(answer, told)
+        document = yield from self.sent(Request("GET", path, asked, timeout=30.0 + longer))
+        return _read(answer, document)
 
     def post(self, path: str, body: dict[str, Any], answer: type[M], *, key: str = "", patience: float = 0.0) -> Op[M]:
         """Do something, once for a key; without one a new key is made."""
         key = key or uuid.uuid4().hex
         if not KEY.fullmatch(key):
             raise ValueError(f"A key has 1 to 200 printable ASCII characters and no space, unlike {key[:200]!r}.")
-        told = yield from self.sent(Request("POST", path, body=encoded(body), key=key), patience)
-        return _read(answer, told)
+        document = yield from self.sent(Request("POST", path, body=encode_body(body), key=key), patience)
+        return _read(answer, document)
 
     def sent(self, request: Request, patience: float = 0.0) -> Op[Any]:
         """Send a request and return the JSON of its answer. Raises Problem, Unreachable."""
@@ -68,83 +68,83 @@ class Api:
         until = self.habits.clock() + patience
         pause, silent = FIRST, True
         while True:
-            told: Reply | Lost = yield Send(request)
-            if isinstance(told, Reply):
-                self._dated(told)
-            if isinstance(told, Reply) and _is_final(told):
-                return _answer(told)
-            wait = _asked_to_wait(told, self.now()) or pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads, guards nothing
+            reply: Reply | Lost = yield Send(request)
+            if isinstance(reply, Reply):
+                self._dated(reply)
+            if isinstance(reply, Reply) and _is_final(reply):
+                return _answer(reply)
+            wait = _asked_to_wait(reply, self.now()) or pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads, guards nothing
             if self.habits.clock() + wait > until:
-                raise _given_up(told, patience)
+                raise _given_up(reply, patience)
             if silent and pause > FIRST:
-                LOG.warning("No usable answer: %s. It is tried again for %g s.", _said(told), patience)
+                LOG.warning("No usable answer: %s. It is tried again for %g s.", _describe_reply(reply), patience)
                 silent = False
             yield Pause(wait)
             pause = min(2 * pause, MOST)
 
 
-def plain(value: Any) -> Any:
+def to_json_data(value: Any) -> Any:
     """Return the value as JSON data: a Decimal and a date as text, a model as an object. Raises ValueError."""
     return ANY.dump_python(value, mode="json")
 
 
-def encoded(body: Any) -> bytes:
+def encode_body(body: Any) -> bytes:
     """Return the body of a request.
 
     Raises ValueError for what JSON cannot hold: NaN, and objects without a schema.
     """
-    return json.dumps(plain(body), allow_nan=False).encode()
+    return json.dumps(to_json_data(body), allow_nan=False).encode()
 
 
-def _is_final(told: Reply) -> bool:
+def _is_final(reply: Reply) -> bool:
     """Tell whether sending it again is of no use. What people rejected is not asked about again unasked."""
-    if told.status != 429:
-        return told.status < 500
-    found = told.json()
+    if reply.status != 429:
+        return reply.status < 500
+    found = reply.json()
     return isinstance(found, dict) and found.get("code") == "rejected_before"
 
 
-def _answer(told: Reply) -> Any:
-    found = told.json()
-    if told.status in (200, 201) and found is not None:
+def _answer(reply: Reply) -> Any:
+    found = reply.json()
+    if reply.status in (200, 201) and found is not None:
         return found
-    if told.status >= 400 and isinstance(found, dict) and "problem" in told.headers.get("content-type", ""):
-        raise problem(told.status, found)
-    raise BadAnswer(f"The answer ({told.status}) is not from Holdpoint. Check the address.")
+    if reply.status >= 400 and isinstance(found, dict) and "problem" in reply.headers.get("content-type", ""):
+        raise make_problem(reply.status, found)
+    raise BadAnswer(f"The answer ({reply.status}) is not from Holdpoint. Check the address.")
 
 
-def _read(answer: type[M], told: Any) -> M:
+def _read(answer: type[M], document: Any) -> M:
     try:
-        return answer.model_validate(told)
+        return answer.model_validate(document)
     except ValidationError as error:
-        said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:3])
+        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()[:3])
         raise BadAnswer(
-            f"This version of the client cannot read the server's answer ({said}). Update one of the two."
+            f"This version of the client cannot read the server's answer ({faults}). Update one of the two."
         ) from None
 
 
-def _said(told: Reply | Lost) -> str:
-    return told.reason if isinstance(told, Lost) else f"the server said {told.status}"
+def _describe_reply(reply: Reply | Lost) -> str:
+    return reply.reason if isinstance(reply, Lost) else f"the server said {reply.status}"
 
 
-def _asked_to_wait(told: Reply | Lost, now: datetime) -> float:
+def _asked_to_wait(reply: Reply | Lost, now: datetime) -> float:
     """Return the seconds to wait by Retry-After, in seconds or as a date by the server's clock; 0 without it."""
-    said = told.headers.get("retry-after", "") if isinstance(told, Reply) else ""
-    if said.isdigit():
-        return float(said)
+    retry_after = reply.headers.get("retry-after", "") if isinstance(reply, Reply) else ""
+    if retry_after.isdigit():
+        return float(retry_after)
     try:
-        return max(0.0, (parsedate_to_datetime(said) - now).total_seconds()) if said else 0.0
+        return max(0.0, (parsedate_to_datetime(retry_after) - now).total_seconds()) if retry_after else 0.0
     except (TypeError, ValueError):
         return 0.0
 
 
-def _given_up(told: Reply | Lost, patience: float) -> HoldpointError:
-    if isinstance(told, Lost):
+def _given_up(reply: Reply | Lost, patience: float) -> HoldpointError:
+    if isinstance(reply, Lost):
         return Unreachable(
-            f"No answer within {patience:g} s: {told.reason}. It is unknown whether the last request was done, but "
+            f"No answer within {patience:g} s: {reply.reason}. It is unknown whether the last request was done, but "
             "nothing is lost: look at the run, or resume by the gate's number once the server is back."
         )
-    found = told.json()
+    found = reply.json()
     if isinstance(found, dict):
-        return problem(told.status, found)
-    return Problem(told.status, {"detail": f"The server answered {told.status} for {patience:g} s."})
+        return make_problem(reply.status, found)
+    return Problem(reply.status, {"detail": f"The server answered {reply.status} for {patience:g} s."})

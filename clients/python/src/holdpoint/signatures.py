@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, TypeAdapter, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
-from .calls import read
+from .calls import read_arguments
 
 KEY = "key"  # the parameter that gets the idempotency key, where a function has one
 DECIMAL = r"^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?$"
@@ -40,13 +40,15 @@ class Signature:
         self.signature = found.replace(parameters=parameters)
         hints = _hints(function, *found.parameters)
         returned, self.returns = _result_of(function)
-        taken = {each.name: each for each in parameters if each.name != KEY}
-        if odd := [name for name, each in taken.items() if each.kind in VARIADIC]:
+        taken = {parameter.name: parameter for parameter in parameters if parameter.name != KEY}
+        if odd := [name for name, parameter in taken.items() if parameter.kind in VARIADIC]:
             raise TypeError(
                 f"{self.name} takes any number of {', '.join(odd)}; name its arguments, so people see them."
             )
         # The signature for people and models: with real types instead of their names, and without the key.
-        shown = [each.replace(annotation=hints.get(name, each.annotation)) for name, each in taken.items()]
+        shown = [
+            parameter.replace(annotation=hints.get(name, parameter.annotation)) for name, parameter in taken.items()
+        ]
         self.asked = found.replace(parameters=shown, return_annotation=returned)
         # By alias, since names may clash with a model's own.
         fields: dict[str, Any] = {
@@ -78,12 +80,12 @@ class Signature:
             f"{self.name} returns {name}, which people cannot answer instead: leave respond out, or return a model."
         )
 
-    def result(self, told: Any) -> Any:
+    def result(self, result: Any) -> Any:
         """Return a result that was recorded or answered, in the function's own type; as it came if it does not fit."""
         try:
-            return told if self.returns is None else self.returns.validate_python(told)
+            return result if self.returns is None else self.returns.validate_python(result)
         except ValueError:
-            return told
+            return result
 
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by name, defaults included. Raises TypeError, ValueError."""
@@ -97,11 +99,11 @@ class Signature:
         found: dict[str, Any] = self.model.model_validate(values).model_dump(mode="json", by_alias=True)
         return found
 
-    def names_in(self, said: str) -> None:
+    def names_in(self, template: str) -> None:
         """Raise ValueError if a template names something that is not an argument."""
-        named = [each for _, each, _, _ in Formatter().parse(said) if each is not None]
-        if odd := [each for each in named if re.split(r"[.\[]", each)[0] not in self.names.values()]:
-            raise ValueError(f"{said!r} names {{{odd[0]}}}; {self.name} takes {', '.join(self.names.values())}.")
+        named = [field for _, field, _, _ in Formatter().parse(template) if field is not None]
+        if odd := [field for field in named if re.split(r"[.\[]", field)[0] not in self.names.values()]:
+            raise ValueError(f"{template!r} names {{{odd[0]}}}; {self.name} takes {', '.join(self.names.values())}.")
 
     def call(self, arguments: Mapping[str, Any], key: str) -> Any:
         """Call the function with the approved arguments. Raises NotDone if they do not fit, and whatever it raises."""
@@ -112,13 +114,15 @@ class Signature:
 
     def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments by name, in the function's types. Raises NotDone where they do not fit."""
-        model: BaseModel = read(TypeAdapter(self.model), arguments)
+        model: BaseModel = read_arguments(TypeAdapter(self.model), arguments)
         return {name: getattr(model, field) for field, name in self.names.items()}
 
 
 def _hints(function: Callable[..., Any], *names: str) -> dict[str, Any]:
     """Resolve these annotations of a function. Raises what resolving them raises."""
-    written = {name: each for name, each in getattr(function, "__annotations__", {}).items() if name in names}
+    written = {
+        name: annotation for name, annotation in getattr(function, "__annotations__", {}).items() if name in names
+    }
     params = getattr(function, "__type_params__", ())
     part = SimpleNamespace(__annotations__=written, __wrapped__=function, __type_params__=params)
     return get_type_hints(part, include_extras=True)

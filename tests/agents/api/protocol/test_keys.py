@@ -100,7 +100,7 @@ def test_another_order_with_the_key_of_one_whose_answer_was_lost_is_refused(
         raise SystemExit
 
     with monkeypatch.context() as patched:
-        patched.setattr(moves, "done", died)
+        patched.setattr(moves, "answer_run", died)
         with pytest.raises(SystemExit):
             post(client, run, noun, body, **KEY)
     after = stands(run)

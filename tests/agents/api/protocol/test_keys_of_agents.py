@@ -48,7 +48,7 @@ def test_a_replaced_token_finds_the_first_gate(revoked: bool) -> None:
     program = Program()
     first = program.ok(asks(program))
     if revoked:
-        token = tokens.of(program.sent)
+        token = tokens.find_token(program.sent)
         assert token is not None
         tokens.revoke(token, by=SYSTEM)
     replaced = with_another_token(program, owner=make_user("Nora New", program.team))
@@ -78,7 +78,7 @@ def test_a_key_is_stored_where_the_version_before_looks_for_it_and_found_where_t
     """Both run side by side during an update, and answers are kept for a week: neither opens a second gate."""
     program = Program()
     first = program.ok(asks(program))
-    token = tokens.of(program.sent)
+    token = tokens.find_token(program.sent)
     assert token is not None
     row = Answer.objects.get(key=KEY, who=f"token:{token.pk}")  # where the version before looks
     row.pk, row.key = None, "stored-before"

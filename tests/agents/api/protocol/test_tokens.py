@@ -231,14 +231,14 @@ class TestCommand:
     def test_it_prints_a_persons_token_and_nothing_else_to_be_piped(self) -> None:
         by = ann(make_team())
         sent, told = self.run(by.username, "--scope", "runs:read")
-        assert tokens.of(sent) is not None
+        assert tokens.find_token(sent) is not None
         assert "shown this once" in told
 
     def test_it_makes_one_for_an_agent_that_somebody_answers_for(self) -> None:
         team = make_team(may=MEMBER)
         make_policy(team, name="payouts")
         sent, _ = self.run("payouts", "--owner", ann(team).username, "--team", team.name, "--policy", "payouts")
-        made = tokens.of(sent)
+        made = tokens.find_token(sent)
         assert made is not None
         assert made.policy == "payouts"
         assert (made.agent, made.team, sorted(made.scopes)) == ("payouts", team, sorted(map(str, FOR_AGENTS)))
@@ -261,7 +261,7 @@ class TestCommand:
         typed = re.findall(r"manage\.py token (\S+ [^`\n]*--owner [^`\n]*)", (ROOT / document).read_text())
         assert len(typed) == 1
         sent, told = self.run(*shlex.split(typed[0]))
-        assert tokens.of(sent) is not None
+        assert tokens.find_token(sent) is not None
         assert "may decide" not in told
 
     def test_it_says_what_is_missing(self) -> None:

@@ -40,7 +40,7 @@ def test_what_stays_is_the_beginning_and_whole_turns(turns: int, budget: int) ->
     if splice is None:
         assert count_tokens(messages) <= budget
         return
-    kept = ops.apply(messages, splice)
+    kept = ops.apply_write(messages, splice)
     assert kept[:2] == HEAD
     assert f"{splice.delete} earlier messages" in kept[2].content
     asked = [call.id for each in kept for call in each.calls]
@@ -53,10 +53,10 @@ def test_trimmed_again_it_counts_what_went_before() -> None:
     messages = conversation(20)
     first = cut_oldest(messages, 2_000)
     assert first is not None
-    again = [*ops.apply(messages, first), *[each for n in range(20, 40) for each in turn(n)]]
+    again = [*ops.apply_write(messages, first), *[each for n in range(20, 40) for each in turn(n)]]
     second = cut_oldest(again, 2_000)
     assert second is not None
-    kept = ops.apply(again, second)
+    kept = ops.apply_write(again, second)
     left_out = len(messages) + 60 - (len(kept) - 1)
     assert kept[2].content.startswith(f"[{left_out} earlier messages")
 

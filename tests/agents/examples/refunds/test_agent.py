@@ -402,7 +402,7 @@ def test_the_customers_own_words_stand_beside_the_agents_account_of_them(world: 
     ticket = state(run)["ticket"]
     [quote] = gate.standing().card.quotes
     assert (gate.step, quote.label, quote.role) == (step, ticket["from_name"], "customer, by mail")
-    assert json_pointer.find(state(run), quote.pointer) == ticket["text"] != ""
+    assert json_pointer.find_value(state(run), quote.pointer) == ticket["text"] != ""
 
 
 def test_what_a_reviewer_said_who_sent_it_back_is_quoted_when_it_is_asked_again(world: World) -> None:
@@ -411,4 +411,4 @@ def test_what_a_reviewer_said_who_sent_it_back_is_quoted_when_it_is_asked_again(
     gate = open_gate(advance_to_rest(run))
     _, quote = gate.standing().card.quotes
     assert (quote.label, quote.role) == ("Ann Okafor", "reviewer, sent it back")
-    assert json_pointer.find(state(run), quote.pointer) == "half of it"
+    assert json_pointer.find_value(state(run), quote.pointer) == "half of it"

@@ -10,7 +10,7 @@ from agents.effects import late_reports
 from agents.models import Effect
 from checkpoints import crash_points
 from checkpoints.models import Event, Run
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.agents.moves.moved_runs import edit, fates, lease_over, lines
 from tests.factories import change_effects
 from tests.factories.driven_runs import advance, advance_to_rest, answer, make_run, open_gate
@@ -21,7 +21,7 @@ from .stopped_worker import working
 def contradictions(run: Run) -> list[tuple[str, str]]:
     """(said, status) of what somebody said against how an effect was settled."""
     events = Event.objects.filter(run_id=run.pk, kind="effect.contradicted").order_by("pk")
-    told = [decode(bytes(event.data)) for event in events]
+    told = [decode_canonical(bytes(event.data)) for event in events]
     return [(data["said"], data["status"]) for data in told]
 
 

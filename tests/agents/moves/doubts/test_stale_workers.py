@@ -10,7 +10,7 @@ import pytest
 
 from agents.models import Effect
 from checkpoints.models import Checkpoint, Event
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.agents.moves.moved_runs import edit, fates, lease_over, lines
 from tests.factories.driven_runs import advance, advance_to_rest, answer, make_run, open_gate
 
@@ -80,5 +80,5 @@ def test_its_late_word_against_what_a_person_said_is_kept_for_people(ledger: str
         assert worker.wait(30) == 0
     assert fates(run) == [("send", "failed"), ("send", "done")]
     event = Event.objects.get(run_id=run.pk, kind="effect.contradicted")
-    data = decode(bytes(event.data))
+    data = decode_canonical(bytes(event.data))
     assert (data["said"], data["status"]) == ("done", "failed")

@@ -14,7 +14,7 @@ from agents.models import Effect
 from agents.moves import fork as forks
 from checkpoints import crash_points
 from checkpoints.models import Event, Hold, Run
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.agents.moves.moved_runs import after, before, choices, die, edit, fates, lines, rewind
 from tests.factories import ann, change_effects, eve, make_user
 from tests.factories.driven_runs import advance_to_rest, answer, decide, make_run, open_gate, state
@@ -45,7 +45,7 @@ def test_a_fork_asks_before_it_takes_an_effect_over_and_sends_nothing_where_it_d
     assert (taken.taken_from, made.taken_from) == (Effect.objects.filter(run=run).order_by("pk")[0], None)
     assert state(fork)["receipts"][0] == state(run)["receipts"][0]
     event = Event.objects.get(run_id=fork.pk, kind="effect.taken")
-    assert decode(bytes(event.data))["from"] == taken.taken_from_id
+    assert decode_canonical(bytes(event.data))["from"] == taken.taken_from_id
 
 
 def test_what_a_fork_took_over_is_not_its_own_to_undo(ledger: str) -> None:

@@ -86,7 +86,7 @@ def test_an_answer_that_stands_is_no_reused_step_and_nothing_to_ask_is_no_answer
 def test_an_effect_that_was_taken_back_marks_its_row() -> None:
     effects = (make_effect(4, "pay", "undone", id=1), make_effect(6, "pay", id=2, undoes=1, settled_at=NOON))
     row = row_of(make_story(REWOUND, [1, 2, 6], status="running", next_step="propose", effects=effects), 5)
-    assert (row.mark.word, row.mark.shape, row.left) == ("undone", "undone", True)
+    assert (row.mark.word, row.mark.shape, row.abandoned) == ("undone", "undone", True)
     assert row.remarks == [Remark("undone", at=NOON)]
 
 
@@ -174,4 +174,4 @@ def test_the_legend_explains_every_mark_that_occurs_and_draws_it() -> None:
     saved = [*REWOUND, make_saved(7, "propose", kind="reused", twin="3")]
     legend = timeline.build(make_story(saved, [1, 2, 6, 7], status="completed", effects=effects)).legend
     assert [sign.word for sign in legend] == ["ran", "reused", "undone", "on an abandoned branch", "rewind"]
-    assert all('class="glyph"' in sign.drawn for sign in legend if sign.word not in ("ran", "on an abandoned branch"))
+    assert all('class="glyph"' in sign.svg for sign in legend if sign.word not in ("ran", "on an abandoned branch"))

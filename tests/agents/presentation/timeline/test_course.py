@@ -21,7 +21,7 @@ RUN, OTHER = 7, 3
     ],
 )
 def test_the_way_is_what_leads_to_the_head(head: int, turns: tuple[CourseTurn, ...], way: list[int]) -> None:
-    assert sorted(Course(RUN, head, turns).of(range(0, 20))) == way
+    assert sorted(Course(RUN, head, turns).on_path(range(0, 20))) == way
 
 
 def test_a_run_waits_where_it_only_asked_since() -> None:

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from agents.presentation import effects, page_head
-from agents.presentation.timeline.effect_fates import Fate, fates
+from agents.presentation.timeline.effect_fates import Fate, fates_of
 from agents.presentation.timeline.remarks import Remark
 
 from .timeline_facts import NOON, make_effect
 
 
 def fate_of(status: str, **facts: Any) -> Fate:
-    (fate,) = fates([make_effect(4, "pay", status, **facts)])
+    (fate,) = fates_of([make_effect(4, "pay", status, **facts)])
     return fate
 
 
@@ -44,7 +44,7 @@ def test_an_effect_has_one_word(status: str, facts: dict[str, Any], word: str) -
 def test_an_undo_is_told_with_what_it_undid_and_is_no_effect_of_its_own() -> None:
     paid = make_effect(4, "pay", "undone", id=1, undo="cancel_payment")
     undo = make_effect(6, "pay", "done", id=2, undoes=1, key="cd" * 32, settled_at=NOON)
-    (fate,) = fates([paid, undo])
+    (fate,) = fates_of([paid, undo])
     assert list(fate.remarks()) == [Remark("by its undo under the key cdcdcdcd, at", at=NOON)]
     assert page_head.outside([paid, undo]).fact == "1 effect"
     assert page_head.outside([paid, undo]).line == "1 undone"
@@ -62,14 +62,14 @@ def test_an_undo_is_told_with_what_it_undid_and_is_no_effect_of_its_own() -> Non
 )
 def test_an_undo_that_did_not_come_about_is_told_too(status: str, said: str) -> None:
     paid = make_effect(4, "pay", "done", id=1, undo="cancel_payment", unsettled=True)
-    (fate,) = fates([paid, make_effect(6, "pay", status, id=2, undoes=1)])
+    (fate,) = fates_of([paid, make_effect(6, "pay", status, id=2, undoes=1)])
     assert said in [remark.text for remark in fate.remarks()]
 
 
 def test_a_result_that_was_taken_over_says_where_and_an_older_generation_does_not() -> None:
     first = make_effect(4, "pay", "undone", id=1, execution="pay/a/0", undo="cancel_payment")
     second = make_effect(7, "pay", "done", id=2, execution="pay/a/0", generation=1, undo="cancel_payment")
-    old, new = fates([first, second], {"pay/a/0": [12, 15]})
+    old, new = fates_of([first, second], {"pay/a/0": [12, 15]})
     assert [remark.text for remark in old.remarks()] == []
     assert [remark.text for remark in new.remarks()] == [
         "its result was reused at 12, 15",

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import pytest
 
-from agents.presentation.timeline.lanes import LaneCurve, LaneLine, LaneNode, lay_out, width
+from agents.presentation.timeline.lanes import LaneCurve, LaneLine, LaneNode, count_lanes, lay_out
 
 STRAIGHT = [LaneNode("a"), LaneNode("b", "a"), LaneNode("c", "b")]
 ONE_BRANCH = [
     LaneNode("a"),
     LaneNode("b", "a", "rejected"),
     LaneNode("c", "b", "rejected"),
-    LaneNode("d", "a", left="c"),
+    LaneNode("d", "a", abandoned_tip="c"),
 ]
 TWO_BRANCHES = [
     LaneNode("a"),
     LaneNode("b", "a", "rejected"),
-    LaneNode("c", "a", "rejected", left="b"),
+    LaneNode("c", "a", "rejected", abandoned_tip="b"),
     LaneNode("d", "c", "rejected"),
-    LaneNode("e", "a", left="d"),
+    LaneNode("e", "a", abandoned_tip="d"),
 ]
 ONE_AFTER_THE_OTHER = [
     LaneNode("a"),
     LaneNode("b", "a", "rejected"),
-    LaneNode("c", "a", left="b"),
+    LaneNode("c", "a", abandoned_tip="b"),
     LaneNode("d", "c", "rejected"),
-    LaneNode("e", "c", left="d"),
+    LaneNode("e", "c", abandoned_tip="d"),
 ]
 BRANCH_OF_A_BRANCH = [
     LaneNode("a"),
     LaneNode("b", "a", "rejected"),
     LaneNode("c", "b", "rejected"),
-    LaneNode("d", "b", "rejected", left="c"),
-    LaneNode("e", "a", left="d"),
+    LaneNode("d", "b", "rejected", abandoned_tip="c"),
+    LaneNode("e", "a", abandoned_tip="d"),
 ]
 TWO_FORKS = [LaneNode("a"), LaneNode("f", "a", "fork"), LaneNode("g", "a", "fork"), LaneNode("b", "a")]
 
@@ -48,13 +48,13 @@ TWO_FORKS = [LaneNode("a"), LaneNode("f", "a", "fork"), LaneNode("g", "a", "fork
         (ONE_AFTER_THE_OTHER, [0, 1, 0, 1, 0]),
         (BRANCH_OF_A_BRANCH, [0, 1, 1, 2, 0]),
         (TWO_FORKS, [0, 1, 2, 0]),
-        ([LaneNode("b", "above", "rejected"), LaneNode("c", "a", left="b")], [1, 0]),
+        ([LaneNode("b", "above", "rejected"), LaneNode("c", "a", abandoned_tip="b")], [1, 0]),
     ],
     ids=["none", "one", "straight", "branch", "two side by side", "two in turn", "nested", "forks", "cut off above"],
 )
 def test_each_row_gets_the_first_lane_that_is_free(nodes: list[LaneNode], lanes: list[int]) -> None:
     assert [piece.lane for piece in lay_out(nodes)] == lanes
-    assert width(lay_out(nodes)) == max(lanes, default=0) + 1
+    assert count_lanes(lay_out(nodes)) == max(lanes, default=0) + 1
 
 
 def test_a_straight_run_is_one_unbroken_line() -> None:
@@ -83,7 +83,7 @@ def test_a_branch_leaves_with_a_curve_and_comes_back_dashed() -> None:
 
 
 def test_lines_stop_on_both_sides_of_the_hold_line() -> None:
-    _, held, _ = lay_out([LaneNode("a"), LaneNode("gate", "a", held=True), LaneNode("pay", "gate", "ahead")])
+    _, held, _ = lay_out([LaneNode("a"), LaneNode("gate", "a", on_hold=True), LaneNode("pay", "gate", "ahead")])
     assert held.lines == [LaneLine("main", 14, "0", "15"), LaneLine("ahead", 14, "22", "100%")]
 
 

@@ -122,7 +122,7 @@ def test_expired_is_not_rejected_and_each_outcome_has_its_word(outcome: str, wor
 
 def test_the_open_gate_carries_the_hold_line_and_the_time_it_began() -> None:
     row = row_named(HELD, "Review")
-    assert row.held
+    assert row.on_hold
     assert row.since == NOON - timedelta(minutes=25)
     assert (row.link, row.target) == ("gate", 3)
 
@@ -134,7 +134,7 @@ def test_a_gate_that_the_reader_may_not_open_is_no_link() -> None:
 
 def test_a_quorum_says_how_many_agreed_and_a_rejection_does_not_count_as_agreeing() -> None:
     gate = make_gate(
-        3, quorum=2, said=(TimelineDecision("Ann", "approve"), TimelineDecision("Bob", "approve", counts=False))
+        3, quorum=2, decisions=(TimelineDecision("Ann", "approve"), TimelineDecision("Bob", "approve", counts=False))
     )
     row = row_named(make_story(OPENING, [1, 2, 3], next_step="review", gates=(gate,)), "Review")
     assert row.remarks == [Remark("1 of 2 approved")]
@@ -157,7 +157,7 @@ def test_a_recovery_gate_shows_the_attempts_that_it_asks_about() -> None:
     gate = make_gate(2, step="propose", kind="recovery")
     story = make_story(OPENING[:2], [1, 2], next_step="propose", gates=(gate,), failures=(make_failure(2, "propose"),))
     row = row_named(story, "Propose")
-    assert row.held
+    assert row.on_hold
     assert len(row.failures) == 1
     assert row.remarks == [Remark("asks how to go on after a fault")]
 
@@ -197,7 +197,7 @@ def test_a_branch_that_ended_at_a_withdrawn_gate_comes_back_from_that_gate() -> 
     withdrawn = make_gate(3, status="withdrawn", closed_at=NOON)
     drawn = timeline.build(make_story(saved, [1, 2, 4], status="running", next_step="propose", gates=(withdrawn,)))
     gate = next(row for row in drawn.rows if row.name == "Review")
-    assert (gate.piece.lane, gate.left) == (1, True)
+    assert (gate.piece.lane, gate.abandoned) == (1, True)
     assert [line.kind for line in gate.piece.lines if line.top == "25"] == ["back"]
 
 
@@ -235,6 +235,6 @@ def test_many_rows_of_abandoned_branches_fold_and_where_the_run_is_stands_at_the
     long = timeline.build(make_story(saved, [1, 2, 11, 12], next_step="review", gates=(make_gate(12),)))
     assert long.abandoned == len(left)
     assert long.now is not None
-    assert (long.now.name, long.now.held) == ("Review", True)
+    assert (long.now.name, long.now.on_hold) == ("Review", True)
     short = timeline.build(BACK)
     assert (short.abandoned, short.now) == (0, None)

@@ -55,7 +55,7 @@ def make_gate(base: int, **more: Any) -> TimelineGate:
 
 def make_decided(base: int, outcome: str, *said: TimelineDecision, **more: Any) -> TimelineGate:
     """A gate that was closed at noon."""
-    return make_gate(base, status="decided", outcome=outcome, said=said, closed_at=NOON, **more)
+    return make_gate(base, status="decided", outcome=outcome, decisions=said, closed_at=NOON, **more)
 
 
 def make_story(

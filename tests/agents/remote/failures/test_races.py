@@ -60,17 +60,17 @@ def test_what_the_database_did_not_take_is_not_gone_on_from(monkeypatch: pytest.
     """The turn was kept for the next call before it was committed, and stayed when that failed."""
     program = Program()
     program.start()
-    assert program.run in SESSIONS.kept
+    assert program.run in SESSIONS.sessions
 
     def lost(*args: Any, **more: Any) -> Any:
         raise OperationalError("the connection was lost")
 
     with monkeypatch.context() as patched:
-        patched.setattr("agents.api.programs.work.answer", lost)
+        patched.setattr("agents.api.programs.work.turn_response", lost)
         ops = [{"op": "set", "field": "payment", "value": WIRE}]
         with pytest.raises(OperationalError):
             program.work("checkpoints", step="draft", ops=ops)
-    assert program.run not in SESSIONS.kept
+    assert program.run not in SESSIONS.sessions
     assert program.draft()["seq"] == 2
 
 

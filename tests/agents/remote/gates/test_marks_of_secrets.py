@@ -269,7 +269,7 @@ def test_a_constant_that_looks_like_a_mark_is_shown_as_it_is() -> None:
     value = {"writeOnly": True, "format": "password"}
     gate = posted(Program(), {"type": "object", "properties": {"run": {"const": value}}}, {"run": value})
     shown = gate.standing().card.actions[0].shown_schema
-    assert json_pointer.find(shown, "/properties/run/const") == value
+    assert json_pointer.find_value(shown, "/properties/run/const") == value
 
 
 def test_every_member_of_the_api_that_takes_a_schema_is_tried_here() -> None:

@@ -45,7 +45,7 @@ def many(run: Run, count: int, kind: str = "test.said") -> None:
 
 
 def kinds(run: Run, **asked: object) -> list[str]:
-    return [each.kind for each in activity.page(run, ActivityFilters(**asked)).told]  # type: ignore[arg-type]
+    return [each.kind for each in activity.page(run, ActivityFilters(**asked)).happenings]  # type: ignore[arg-type]
 
 
 def test_each_family_tells_its_own() -> None:
@@ -59,7 +59,7 @@ def test_each_family_tells_its_own() -> None:
     assert set(kinds(run, family="saves")) == {"checkpoint.saved"}
     assert not {"run.running", "checkpoint.saved"} & set(kinds(run))
     assert "run.running" in kinds(run, family="all")
-    saves = activity.page(run, ActivityFilters("saves")).told
+    saves = activity.page(run, ActivityFilters("saves")).happenings
     assert [each.what.split()[2] for each in saves] == [str(seq) for seq in range(run.seq, 0, -1)]
 
 
@@ -69,7 +69,7 @@ def test_words_are_found_in_events_and_in_what_people_wrote_and_in_this_run_alon
     assert kinds(run, words="look order") == ["checkpoint.noted"]
     assert kinds(run, words="effect pay") == ["effect.done"]
     assert kinds(run, words="nothing of this") == []
-    assert {each.what for each in activity.page(run, ActivityFilters("saves", "propose")).told} == {
+    assert {each.what for each in activity.page(run, ActivityFilters("saves", "propose")).happenings} == {
         "saved checkpoint 3 after “Propose”"
     }
     assert len(Event.objects.filter(run_id=other.pk, kind="checkpoint.noted")) == 1
@@ -81,10 +81,12 @@ def test_pages_go_back_without_a_gap_or_a_repeat() -> None:
     seen, before = list[str](), 0
     for _ in range(3):
         page = activity.page(run, ActivityFilters(before=before))
-        seen += [each.kind + each.at.isoformat() for each in page.told]
+        seen += [each.kind + each.at.isoformat() for each in page.happenings]
         before = page.next
     assert before == 0
-    assert len(seen) == len(set(seen)) == Event.objects.told().filter(run_id=run.pk).exclude(kind__in=ROUTINE).count()
+    assert (
+        len(seen) == len(set(seen)) == Event.objects.sealable().filter(run_id=run.pk).exclude(kind__in=ROUTINE).count()
+    )
 
 
 def test_saves_go_back_by_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +94,7 @@ def test_saves_go_back_by_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(activity, "PAGE", 2)
     first = activity.page(run, ActivityFilters("saves"))
     second = activity.page(run, ActivityFilters("saves", before=first.next))
-    assert [each.what.split()[2] for each in [*first.told, *second.told]] == ["4", "3", "2", "1"]
+    assert [each.what.split()[2] for each in [*first.happenings, *second.happenings]] == ["4", "3", "2", "1"]
     assert (first.next, second.next) == (3, 0)
 
 
@@ -102,12 +104,12 @@ def test_a_rare_kind_is_looked_for_a_stretch_at_a_time(monkeypatch: pytest.Monke
     many(run, 12)
     monkeypatch.setattr(activity, "LOOKED", 5)
     page, before, turns = activity.page(run, ActivityFilters("effects")), 0, 0
-    assert page.told == []
-    while not page.told:
+    assert page.happenings == []
+    while not page.happenings:
         assert 0 < page.next != before
         before, turns = page.next, turns + 1
         page = activity.page(run, ActivityFilters("effects", before=before))
-    assert (turns, [each.kind for each in page.told]) == (2, ["effect.done"])
+    assert (turns, [each.kind for each in page.happenings]) == (2, ["effect.done"])
     assert activity.page(run, ActivityFilters("saves", "nothing")).next == 0
 
 

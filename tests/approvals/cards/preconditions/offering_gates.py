@@ -9,7 +9,7 @@ from approvals.cards.card import Card
 from approvals.cards.precondition import Precondition
 from approvals.models import Gate, Policy
 from checkpoints.models import Event, Run
-from checkpoints.values.canonical_json import decode
+from checkpoints.values.canonical_json import decode_canonical
 from tests.factories import make_card, make_gate, make_team
 from tests.factories.runs import STEPS, make_plan, make_spec
 from tests.factories.runs import make_run as make_any_run
@@ -40,5 +40,5 @@ def make_observing_gate(
 def said_of(gate: Gate) -> dict[str, Any]:
     """What the event of the latest decision says."""
     event = Event.objects.filter(subject=gate.subject, kind="gate.decided").latest("pk")
-    data: dict[str, Any] = decode(bytes(event.data))
+    data: dict[str, Any] = decode_canonical(bytes(event.data))
     return data

@@ -11,7 +11,7 @@ import pytest
 from approvals.errors import Invalid
 from approvals.gates import closing
 from approvals.models import Decision, Gate, Outcome
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from tests.factories import ann, bob, decide, edit_amount, make_policy, make_team, mira
 from tests.harness.altered_rows import altered
 
@@ -180,7 +180,7 @@ def test_a_key_does_not_serve_for_other_preconditions() -> None:
 def test_another_list_in_the_outcomes_row_is_not_what_was_approved(ids: list[str]) -> None:
     gate = make_observing_gate(BALANCE, replace(MOOD, required=True), make_precondition("more"))
     decide(gate, ann(gate.team), preconditions=["balance"])
-    with altered(outcome_of(gate), preconditions=canonical(ids)):
+    with altered(outcome_of(gate), preconditions=encode_canonical(ids)):
         assert not holds(outcome_of(gate))
 
 
@@ -190,7 +190,7 @@ def test_another_value_in_the_proposals_row_is_not_what_was_approved() -> None:
     standing = gate.standing()
     body = standing.content
     body["preconditions"][0]["value"] = "12.00 EUR"
-    with altered(standing, body=canonical(body)):
+    with altered(standing, body=encode_canonical(body)):
         assert not holds(outcome_of(gate))
 
 

@@ -14,7 +14,7 @@ from agents.models import Effect
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.models import Gate, Grant
 from checkpoints.models import Event, Run
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 from tests.factories import bob, make_policy, make_team
 from tests.factories.driven_runs import (
     advance,
@@ -46,7 +46,9 @@ def observed(run: Run) -> list[object]:
 
 
 def withheld(run: Run) -> list[dict[str, object]]:
-    return [decode(bytes(event.data)) for event in Event.objects.filter(run_id=run.pk, kind="effect.withheld")]
+    return [
+        decode_canonical(bytes(event.data)) for event in Event.objects.filter(run_id=run.pk, kind="effect.withheld")
+    ]
 
 
 def test_a_gate_opens_with_what_each_of_its_observations_saw_once(world: World) -> None:
@@ -166,7 +168,7 @@ def test_an_outcome_that_lost_its_precondition_in_the_table_permits_nothing(worl
     gate = open_gate(run)
     decide(run, preconditions=["balance"])
     world.says("5.00")
-    with altered(gate.outcome, preconditions=canonical([])):
+    with altered(gate.outcome, preconditions=encode_canonical([])):
         assert advance(run).status == "failed"
     assert "differs from what" in run.reason
     assert (world.paid(), world.looks()) == ([], ["0.00"])
@@ -179,7 +181,7 @@ def test_an_observed_value_that_was_changed_in_the_table_permits_nothing(world: 
     world.says("5.00")
     body = gate.standing().content
     body["preconditions"][0]["value"]["amount"] = "5.00"
-    with altered(gate.standing(), body=canonical(body)):
+    with altered(gate.standing(), body=encode_canonical(body)):
         assert advance(run).status == "failed"
     assert world.paid() == []
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from approvals.models import Gate
 from checkpoints import store
 from checkpoints.models import Checkpoint, Run
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from tests.factories import ann, make_policy, make_team
 from tests.factories.driven_runs import advance_to_rest, open_gate, state
 from tests.harness.signed_in_clients import signed_in
@@ -50,7 +50,7 @@ def test_it_lands_in_the_runs_state_byte_for_byte_and_is_what_the_effects_do(led
     landed = store.load_checkpoint(Checkpoint.objects.get(run=run, kind="gate").id).state
     assert landed["decision"]["kind"] == "edited"
     told = {name: landed[name] for name in ("decision", "feedback")}  # the gate's own words to the agent
-    assert canonical(landed) == canonical(wanted | told)
+    assert encode_canonical(landed) == encode_canonical(wanted | told)
     assert (run.status, lines(ledger)[:2]) == ("completed", ["one 11", "two 22"])
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from holdpoint.terminal import describe
-from holdpoint.terminal.lines import plain
+from holdpoint.terminal.lines import render_lines
 
 from approvals.cards.action import Action
 from approvals.cards.drawing import Drawing
@@ -102,7 +102,7 @@ def api(gate: Gate) -> dict[str, Any]:
 
 
 def terminal(gate: Gate) -> str:
-    return plain(describe.gate(api(gate), gate.saved.state))
+    return render_lines(describe.gate(api(gate), gate.saved.state))
 
 
 def strings(found: Any) -> list[str]:

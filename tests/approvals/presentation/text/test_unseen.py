@@ -63,7 +63,7 @@ def marked(text: str, *, value: bool) -> list[str]:
 
 def shown(text: str, *, value: bool) -> str:
     """Return a text as the terminal shows it."""
-    return safe.visible(safe.as_it_runs(text) if value else text, lines=True)
+    return safe.make_visible(safe.as_it_runs(text) if value else text, lines=True)
 
 
 @pytest.mark.parametrize("value", [False, True])
@@ -118,7 +118,7 @@ def test_the_terminal_has_the_servers_rule() -> None:
 def test_each_character_that_draws_nothing_is_marked_by_both() -> None:
     """The terminal showed a soft filler of Mongolian, an object's replacement and a musical null as they were."""
     for char in filter(unseen_characters.is_hidden, map(chr, [*range(0x3400), *range(0xF900, 0x20000)])):
-        assert f"<U+{ord(char):04X}>" in safe.visible(f"a{char}b"), ascii(char)
+        assert f"<U+{ord(char):04X}>" in safe.make_visible(f"a{char}b"), ascii(char)
 
 
 def ranges(table: tuple[tuple[int, int], ...]) -> set[str]:
@@ -130,7 +130,7 @@ def test_the_pictures_are_those_of_unicode() -> None:
     [narrow], [wide] = table_vs16.VS16_NARROW_TO_WIDE.values(), table_vs15.VS15_WIDE_TO_NARROW.values()
     styled, pictures = ranges(narrow) | ranges(wide), ranges(table_grapheme.EXTENDED_PICTOGRAPHIC)
     for char in {*map(chr, [*range(0x3400), *range(0x1F000, 0x20000)])} - {"\u200d", "\ufe0f"}:
-        alone = [*unseen_characters.unseen(f"{char}\ufe0f")]
+        alone = [*unseen_characters.find_unseen(f"{char}\ufe0f")]
         assert (alone[-1:] != [(1, 2)]) == (char in styled and not char.isascii()), hex(ord(char))
-        joined = [*unseen_characters.unseen(f"{char}\u200d{char}")]
+        joined = [*unseen_characters.find_unseen(f"{char}\u200d{char}")]
         assert ((1, 2) not in joined) == (char in pictures), hex(ord(char))

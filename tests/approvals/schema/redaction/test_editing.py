@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from approvals.models import Draft, Gate
-from approvals.schema.redact import placeholder
+from approvals.schema.redact import placeholder_for
 from checkpoints import store
 from tests.agents.views.moves.sent_orders import hidden, texts
 from tests.factories.driven_runs import advance_to_rest, open_gate
@@ -47,7 +47,7 @@ def test_an_edit_of_the_whole_state_keeps_them_and_the_run_uses_them(gate: Gate)
     ann = member(gate.team)
     text = field(signed_in(ann).get(f"/gates/{gate.pk}/").content.decode(), 'id="whole-state"')
     state = json.loads(text)
-    assert (state["token"], state["seed"]) == (placeholder("/token"), placeholder("/seed"))
+    assert (state["token"], state["seed"]) == (placeholder_for("/token"), placeholder_for("/seed"))
     state["note"], state["accounts"] = "fine", state["accounts"][1:]
     answer = post(ann, gate, form_of(gate, "edit", state=json.dumps(state)))
     assert answer.status_code == 303
@@ -59,7 +59,11 @@ def test_an_edit_of_the_whole_state_keeps_them_and_the_run_uses_them(gate: Gate)
 
 @pytest.mark.parametrize(
     "change",
-    [{"note": placeholder("/token")}, {"token": placeholder("/seed")}, {"session": placeholder("/session")}],
+    [
+        {"note": placeholder_for("/token")},
+        {"token": placeholder_for("/seed")},
+        {"session": placeholder_for("/session")},
+    ],
     ids=str,
 )
 def test_a_placeholder_where_it_would_be_a_value_is_refused(gate: Gate, change: dict[str, Any]) -> None:
@@ -78,7 +82,11 @@ def test_a_placeholder_where_it_would_be_a_value_is_refused(gate: Gate, change: 
 
 def test_a_value_put_in_its_place_keeps_what_is_masked(gate: Gate) -> None:
     ann = member(gate.team)
-    written = {"amount": "14.00", "token": placeholder("/token"), "via": {"name": "x", "key": placeholder("/via/key")}}
+    written = {
+        "amount": "14.00",
+        "token": placeholder_for("/token"),
+        "via": {"name": "x", "key": placeholder_for("/via/key")},
+    }
     form = form_of(gate, "reject", **{"then": "override", "override.pay": json.dumps(written)})
     assert post(ann, gate, form).status_code == 303
     final = Gate.objects.get(pk=gate.pk).outcome.approved().actions[0].arguments

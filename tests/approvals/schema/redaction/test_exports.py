@@ -18,7 +18,7 @@ from checkpoints.actors import OPERATOR
 from checkpoints.audit.filters import AuditFilters
 from checkpoints.events import event_log
 from checkpoints.models import Event, Run
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from tests.checkpoints.audit.sealed_events import seal_all
 from tests.factories.driven_runs import advance_to_rest, decide, open_gate
 from tests.harness.signed_in_clients import signed_in
@@ -43,7 +43,7 @@ def encodings(secret: str) -> Iterator[tuple[str, bytes]]:
     for at in range(3):  # wherever it begins within three bytes, less what its neighbours share
         text = base64.b64encode(b"\0" * at + plain)[(0, 2, 3)[at] : -4]
         yield from ((f"base64 at {at}", text), (f"base64url at {at}", text.translate(bytes.maketrans(b"+/", b"-_"))))
-    for name, content in (("", plain), (" of the JSON", canonical(secret))):
+    for name, content in (("", plain), (" of the JSON", encode_canonical(secret))):
         yield f"hex{name}", content.hex().encode()
         yield f"SHA-256{name}", hashlib.sha256(content).hexdigest().encode()
         yield f"SHA-256 in base64{name}", base64.b64encode(hashlib.sha256(content).digest())[:-1]

@@ -62,7 +62,7 @@ def test_the_state_keeps_the_true_values() -> None:
 def test_every_place_is_found_and_hidden_and_nothing_else() -> None:
     assert list(VEIL.places(VALUE)) == PLACES
     masked = VEIL.masked(VALUE)
-    assert [at for at in PLACES if json_pointer.find(masked, at) != redact.MASK] == []
+    assert [at for at in PLACES if json_pointer.find_value(masked, at) != redact.MASK] == []
     assert (masked["plain"], masked["items"][0]["n"], masked["more"][0]["direct"]) == ("plain", 0, redact.MASK)
 
 
@@ -111,30 +111,30 @@ def test_what_refers_to_itself_or_to_nothing_ends() -> None:
 
 
 def test_what_comes_back_unchanged_is_the_very_value() -> None:
-    assert VEIL.kept(VEIL.masked(VALUE, named=True), VALUE) == VALUE
+    assert VEIL.restore(VEIL.masked(VALUE, named=True), VALUE) == VALUE
 
 
 def test_an_item_that_moves_takes_its_secret_along() -> None:
     text = VEIL.masked(VALUE, named=True)
     text["items"] = text["items"][::-1][:1]
-    assert VEIL.kept(text, VALUE)["items"] == [{"key": "five", "n": 0}]
+    assert VEIL.restore(text, VALUE)["items"] == [{"key": "five", "n": 0}]
 
 
 @pytest.mark.parametrize("place", ["/plain", "/either", "/pair/1", "/items/0/n"])
 def test_a_placeholder_is_no_value_elsewhere(place: str) -> None:
     """Put into a plain field it would have shown the secret to everybody."""
-    text = patch.put(VEIL.masked(VALUE, named=True), place, redact.placeholder("/direct"))
+    text = patch.put(VEIL.masked(VALUE, named=True), place, redact.placeholder_for("/direct"))
     with pytest.raises(ValueRefused) as refused:
-        VEIL.kept(text, VALUE)
+        VEIL.restore(text, VALUE)
     assert refused.value.pointer == place
 
 
 @pytest.mark.parametrize(
-    "text", [redact.MASK, redact.placeholder("/items/7/key"), redact.MASK + "x", redact.MASK + " direct"]
+    "text", [redact.MASK, redact.placeholder_for("/items/7/key"), redact.MASK + "x", redact.MASK + " direct"]
 )
 def test_a_placeholder_of_nothing_is_refused(text: str) -> None:
     with pytest.raises(ValueRefused):
-        VEIL.kept({**VALUE, "direct": redact.MASK + text}, VALUE)
+        VEIL.restore({**VALUE, "direct": redact.MASK + text}, VALUE)
 
 
 def test_a_difference_says_that_it_is_another_and_not_which() -> None:
@@ -143,4 +143,4 @@ def test_a_difference_says_that_it_is_another_and_not_which() -> None:
     assert "two" not in str(VEIL.rows(rows))
     assert "another" in str(VEIL.rows(rows))
     [patched] = VEIL.patch([{"op": "add", "path": "/items/0", "value": {"key": "new"}}])
-    assert patched["value"] == {"key": redact.placeholder("/items/0/key")}
+    assert patched["value"] == {"key": redact.placeholder_for("/items/0/key")}

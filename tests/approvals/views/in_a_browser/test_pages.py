@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from approvals.models import Draft, Gate
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import encode_canonical
 from tests.approvals.views.test_files import plan
 from tests.factories import (
     ann,
@@ -242,7 +242,7 @@ def test_a_page_drawn_before_the_newest_draft_was_kept_shows_it_nevertheless(new
 
     def newer_first(route: Route) -> None:
         if "Hm" in (route.request.post_data or ""):
-            Draft.objects.filter(gate=gate).update(kept_at=Now(), body=canonical(newer))
+            Draft.objects.filter(gate=gate).update(kept_at=Now(), body=encode_canonical(newer))
         route.continue_()
 
     page.route("**/drafts/", newer_first)

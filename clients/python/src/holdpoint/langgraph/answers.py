@@ -42,42 +42,42 @@ def answer_to(mine: Sequence[GraphQuestion]) -> Any:
     """Return the answer to one interrupt, of which these are all questions."""
     first = mine[0]
     if first.form == BATCHED:
-        return {"decisions": [_decision(each) for each in mine]}
+        return {"decisions": [_decision(question) for question in mine]}
     if first.form == PER_CALL:
         return _decision(first)
     if first.form in (INBOX, INBOXES):
-        return [_response(each) for each in mine]
+        return [_response(question) for question in mine]
     if first.form == BREAKPOINT:
         return True
     return _filled_in(first)
 
 
 def _decision(question: GraphQuestion) -> dict[str, Any]:
-    said = _verdict(question)
+    verdict = _verdict(question)
     name = question.name
-    if said == EDIT:
+    if verdict == EDIT:
         return {"type": "edit", "edited_action": {"name": name, "args": question.arguments}}
-    if said == RESPOND:
+    if verdict == RESPOND:
         return {"type": "respond", "message": _response_text(question)}
-    if said == REJECT:
+    if verdict == REJECT:
         return {"type": "reject", "message": reason(question)}
     return {"type": "approve"}
 
 
 def _response(question: GraphQuestion) -> dict[str, Any]:
-    said = _verdict(question)
-    if said == EDIT:
+    verdict = _verdict(question)
+    if verdict == EDIT:
         return {"type": "edit", "args": {"action": question.name, "args": question.arguments}}
-    if said == RESPOND:
+    if verdict == RESPOND:
         return {"type": "response", "args": _response_text(question)}
-    return {"type": "ignore" if said == REJECT else "accept", "args": None}
+    return {"type": "ignore" if verdict == REJECT else "accept", "args": None}
 
 
 def _verdict(question: GraphQuestion) -> str:
     """Return the verdict; an expired question is refused, or answered where it takes no refusal."""
-    said = str((question.decided or {})["verdict"])
-    if said != EXPIRED:
-        return said
+    verdict = str((question.decided or {})["verdict"])
+    if verdict != EXPIRED:
+        return verdict
     return REJECT if takes_refusal(question) else RESPOND
 
 

@@ -18,7 +18,7 @@ from langgraph.checkpoint.base import (
 )
 
 from .state import to_field
-from .values import JSON, Allowed, decode
+from .values import JSON, Allowed, decode_value
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -93,4 +93,4 @@ def number_writes(writes: Sequence[tuple[str, Any]], *, allow: Allowed) -> list[
 
 def decode_writes(writes: Iterable[tuple[str, str, JSON]], *, allow: Allowed) -> list[PendingWrite]:
     """Return pending writes, given as (task, channel, value). Raises Unreadable."""
-    return [(task, channel, decode(value, allow=allow)) for task, channel, value in writes]
+    return [(task, channel, decode_value(value, allow=allow)) for task, channel, value in writes]

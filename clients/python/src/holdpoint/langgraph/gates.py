@@ -16,12 +16,12 @@ from langgraph.types import StateSnapshot
 
 from ..answers import Gate, Outcome
 from ..awaiting import Way
-from ..endings import refused
+from ..endings import gate_refusal
 from ..errors import CannotAsk
-from ..exact_calls import approved, digest
+from ..exact_calls import approved_arguments, digest_values
 from ..exchange import Op
-from ..posting import Posting, post, question_each
-from ..sending import Api, plain
+from ..posting import Posting, post_gate, question_each
+from ..sending import Api, to_json_data
 from . import questions
 from .answers import EXPIRED, answer_to, takes_refusal, takes_silence
 from .questions import ANSWER, APPROVE, EDIT, REJECT, RESPOND, GraphQuestion
@@ -49,58 +49,63 @@ def asked(state: StateSnapshot, saved: CheckpointTuple | None, shown: Mapping[st
 
     `shown`: arguments of `question_each`; its `key` is a part of the gate's. Raises CannotAsk.
     """
-    waiting = frozenset(each.id for each in state.interrupts)
+    waiting = frozenset(interrupt.id for interrupt in state.interrupts)
     if not waiting or saved is None:
         return None
     node = {task.id: task.name for task in state.tasks}
     writes = saved.pending_writes or []
     resumed = {task for task, channel, _ in writes if channel == RESUME}
-    raised = {each.id: (each, task) for task, channel, value in writes if channel == INTERRUPT for each in value}
-    if any(task in resumed for each, task in raised.values() if each.id in waiting):
-        raised = {id: each for id, each in raised.items() if id in waiting}  # a node asks once more
+    raised = {
+        interrupt.id: (interrupt, task)
+        for task, channel, value in writes
+        if channel == INTERRUPT
+        for interrupt in value
+    }
+    if any(task in resumed for interrupt, task in raised.values() if interrupt.id in waiting):
+        raised = {id: pair for id, pair in raised.items() if id in waiting}  # a node asks once more
     found: list[GraphQuestion] = []
-    for each, task in (raised[id] for id in sorted(raised)):
-        pending = questions.Pending(each.id, each.value, each.response_schema, node.get(task, ""))
-        found += questions.of(pending, {})
+    for interrupt, task in (raised[id] for id in sorted(raised)):
+        pending = questions.Pending(interrupt.id, interrupt.value, interrupt.response_schema, node.get(task, ""))
+        found += questions.questions_in(pending, {})
     place = saved.config["configurable"]
-    key = digest(place["thread_id"], place["checkpoint_id"], sorted(raised), shown.get("key", ""))
+    key = digest_values(place["thread_id"], place["checkpoint_id"], sorted(raised), shown.get("key", ""))
     shown = {"thread": str(place["thread_id"]), **shown, "key": f"langgraph-{key}"}
     return Asked(found, waiting, _posting(found, shown))
 
 
 def _posting(asked: Sequence[GraphQuestion], shown: Mapping[str, Any]) -> Posting:
     only = asked[0] if len(asked) == 1 else None
-    calls = all(each.form != ANSWER for each in asked)
-    nodes = list(dict.fromkeys(f"“{each.node}”" for each in asked if each.node))
+    calls = all(question.form != ANSWER for question in asked)
+    nodes = list(dict.fromkeys(f"“{question.node}”" for question in asked if question.node))
     again = f"With the answer, what runs again from its start: {', '.join(nodes)}." if nodes else ""
     several = f"{len(asked)} calls to review" if calls else f"{len(asked)} questions of the graph"
     words = [shown.get("summary", ""), only.description if only else "", again]
-    described = [] if only else [(at, each) for at, each in enumerate(asked) if each.description]
+    described = [] if only else [(at, question) for at, question in enumerate(asked) if question.description]
     made = question_each(
         [],
         **{
             "title": only.title if only else several,
-            "state": {"said": {f"a{at}": each.description for at, each in described}} if described else {},
+            "state": {"said": {f"a{at}": question.description for at, question in described}} if described else {},
             "quotes": [
-                {"label": each.title, "role": "what the graph says of it", "pointer": f"/said/a{at}"}
-                for at, each in described
+                {"label": question.title, "role": "what the graph says of it", "pointer": f"/said/a{at}"}
+                for at, question in described
             ],
             **shown,
             "summary": "\n\n".join(filter(None, words)),
         },
     )  # fmt: skip
-    return replace(made, body=made.body | {"actions": [_action(each) for each in asked]})
+    return replace(made, body=made.body | {"actions": [_action(question) for question in asked]})
 
 
 def _action(question: GraphQuestion) -> dict[str, Any]:
     if not isinstance(question.arguments, Mapping):
         raise CannotAsk(f"The graph asks about {question.name} with arguments that are no object. Pass a dict.")
     try:
-        arguments = plain(question.arguments)
+        arguments = to_json_data(question.arguments)
     except ValueError as error:
         raise CannotAsk(f"The arguments of {question.name or question.title} cannot be shown: {error}.") from error
     editable = bool(arguments or question.takes)
-    verdicts = [each for each in question.allowed if each != EDIT or editable]
+    verdicts = [verdict for verdict in question.allowed if verdict != EDIT or editable]
     if question.form == ANSWER:
         verdicts.append(REJECT)  # raises Rejected in the program
     return {
@@ -116,8 +121,8 @@ def action_of(question: GraphQuestion) -> str:
 
 def decided(api: Api, posting: Posting) -> Op[tuple[Outcome, Gate]]:
     """Ask, wait for people, and return the outcome with the gate. Raises StillOpen."""
-    turn = yield from post(api, posting, ask_only=True)
-    return (yield from Way(api, turn.gate or 0, timeout=posting.timeout, each=True).settled())
+    turn = yield from post_gate(api, posting, ask_only=True)
+    return (yield from Way(api, turn.gate or 0, timeout=posting.timeout, several=True).settled())
 
 
 def answers(asked: Asked, outcome: Outcome, gate: Gate) -> dict[str, Any]:
@@ -125,10 +130,10 @@ def answers(asked: Asked, outcome: Outcome, gate: Gate) -> dict[str, Any]:
 
     Raises Withdrawn; Rejected and Expired for what the graph takes no rejection of; Altered.
     """
-    found = [_decided(each, outcome, gate) for each in asked.questions]
+    found = [_decided(question, outcome, gate) for question in asked.questions]
     return {
-        id: answer_to([each for each in found if each.interrupt == id])
-        for id in dict.fromkeys(each.interrupt for each in found)
+        id: answer_to([question for question in found if question.interrupt == id])
+        for id in dict.fromkeys(question.interrupt for question in found)
         if id in asked.waiting
     }
 
@@ -136,9 +141,9 @@ def answers(asked: Asked, outcome: Outcome, gate: Gate) -> dict[str, Any]:
 def _decided(question: GraphQuestion, outcome: Outcome, gate: Gate) -> GraphQuestion:
     """Return the question with people's verdict on it, and with the arguments as they approved them."""
     action, ending = action_of(question), outcome.outcome
-    said = ending.actions.get(action) if ending else None
-    refusal = refused(gate, [action], {"gate": gate.id, "run": gate.run, "url": gate.url})
-    verdict = said.verdict if said else REJECT
+    action_outcome = ending.actions.get(action) if ending else None
+    refusal = gate_refusal(gate, [action], {"gate": gate.id, "run": gate.run, "url": gate.url})
+    verdict = action_outcome.verdict if action_outcome else REJECT
     if ending is not None and ending.kind == EXPIRED and takes_silence(question):
         verdict = EXPIRED
     elif ending is not None and ending.kind in (EXPIRED, "withdrawn") and refusal is not None:
@@ -147,14 +152,14 @@ def _decided(question: GraphQuestion, outcome: Outcome, gate: Gate) -> GraphQues
         verdict = REJECT
         if not takes_refusal(question) and refusal is not None:
             raise refusal
-    told: dict[str, Any] = {"verdict": verdict}
+    decision: dict[str, Any] = {"verdict": verdict}
     if verdict in (APPROVE, EDIT):
         edits, given = outcome.edits.get(action, []), (ending.arguments if ending else {}).get(action) or {}
-        arguments = approved(gate, action, given, asked=plain(question.asked), edits=edits)
-        told["verdict"] = EDIT if edits else APPROVE
-        return question.model_copy(update={"decided": told, "arguments": arguments})
+        arguments = approved_arguments(gate, action, given, asked=to_json_data(question.asked), edits=edits)
+        decision["verdict"] = EDIT if edits else APPROVE
+        return question.model_copy(update={"decided": decision, "arguments": arguments})
     if verdict == RESPOND:
-        told["response"] = said.response if said else ""
+        decision["response"] = action_outcome.response if action_outcome else ""
     elif verdict == REJECT:
-        told["reason"] = (said.reason if said else "") or (ending.feedback if ending else "")
-    return question.model_copy(update={"decided": told})
+        decision["reason"] = (action_outcome.reason if action_outcome else "") or (ending.feedback if ending else "")
+    return question.model_copy(update={"decided": decision})

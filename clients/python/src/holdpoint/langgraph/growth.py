@@ -29,7 +29,7 @@ class SavedList(NamedTuple):
         return now.items >= self.items and now.data.startswith(self.data)
 
 
-def saved(value: Any) -> SavedList | None:
+def pack_list(value: Any) -> SavedList | None:
     """Return the bytes of a list's items; None for anything else, and for what ormsgpack cannot write exactly."""
     if type(value) is not list:
         return None

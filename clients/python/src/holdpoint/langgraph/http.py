@@ -45,7 +45,7 @@ class HttpBackend:
 
         def read(cursor: str | None, most: int) -> tuple[list[Stored], str | None]:
             page = self._read("threads/checkpoints", {**asked, "cursor": cursor or "", "limit": str(most)})
-            return [_stored(each) for each in page["items"]], page["next"]
+            return [_stored(item) for item in page["items"]], page["next"]
 
         return read_pages(read, limit)
 
@@ -78,7 +78,8 @@ class HttpBackend:
         asked = {"thread": thread, "namespace": namespace, "id": id, "channels": json.dumps(dict(channels))}
         found = self._read("threads/histories", asked)["channels"]
         return {
-            name: ChannelHistory(_writes(each["writes"]), each["stored"], each["value"]) for name, each in found.items()
+            name: ChannelHistory(_writes(history["writes"]), history["stored"], history["value"])
+            for name, history in found.items()
         }
 
     def delete(self, thread: str) -> None:
@@ -123,12 +124,12 @@ class HttpBackend:
             raise errors.SaverError(f"A thread_id has no lone surrogates ({error}). Use another.") from error
 
 
-def _stored(found: Mapping[str, Any]) -> Stored:
+def _stored(checkpoint: Mapping[str, Any]) -> Stored:
     return Stored(
-        found["thread"], found["namespace"], found["id"], found["parent"], found["fields"], _writes(found["writes"]),
-        found["edited"],
+        checkpoint["thread"], checkpoint["namespace"], checkpoint["id"], checkpoint["parent"], checkpoint["fields"],
+        _writes(checkpoint["writes"]), checkpoint["edited"],
     )  # fmt: skip
 
 
-def _writes(found: Sequence[Mapping[str, Any]]) -> list[Write]:
-    return [Write(each["task"], each["channel"], each["value"]) for each in found]
+def _writes(rows: Sequence[Mapping[str, Any]]) -> list[Write]:
+    return [Write(row["task"], row["channel"], row["value"]) for row in rows]

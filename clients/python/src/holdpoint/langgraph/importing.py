@@ -22,25 +22,25 @@ def import_thread(source: BaseCheckpointSaver[Any], target: HoldpointSaver, thre
     if next(target.list(whole, limit=1), None) is not None:
         raise ThreadTaken(f"The thread {thread_id!r} has checkpoints here. Delete it first: saver.delete_thread(…).")
     # The oldest first, so that each parent is there; a subgraph's after the checkpoint that called it.
-    found = sorted(source.list(whole), key=lambda each: each.checkpoint["id"])
+    found = sorted(source.list(whole), key=lambda original: original.checkpoint["id"])
     there: set[tuple[str, str]] = set()
-    for each in found:
-        _put(target, each, there)
+    for original in found:
+        _put(target, original, there)
     return len(found)
 
 
-def _put(target: HoldpointSaver, found: CheckpointTuple, there: set[tuple[str, str]]) -> None:
-    config, namespace = found.config, found.config["configurable"].get("checkpoint_ns", "")
-    parent = (found.parent_config or {}).get("configurable", {}).get("checkpoint_id")
+def _put(target: HoldpointSaver, original: CheckpointTuple, imported: set[tuple[str, str]]) -> None:
+    config, namespace = original.config, original.config["configurable"].get("checkpoint_ns", "")
+    parent = (original.parent_config or {}).get("configurable", {}).get("checkpoint_id")
     place = {"thread_id": config["configurable"]["thread_id"], "checkpoint_ns": namespace}
     # A parent that the other store pruned is none.
-    after = {**place, "checkpoint_id": parent} if (namespace, parent) in there else place
+    after = {**place, "checkpoint_id": parent} if (namespace, parent) in imported else place
     target.branch_from({"configurable": after})
-    checkpoint = _renumbered(found.checkpoint)
-    saved = target.put({"configurable": after}, checkpoint, found.metadata, checkpoint["channel_versions"])
-    there.add((namespace, checkpoint["id"]))
+    checkpoint = _renumbered(original.checkpoint)
+    saved = target.put({"configurable": after}, checkpoint, original.metadata, checkpoint["channel_versions"])
+    imported.add((namespace, checkpoint["id"]))
     # The source has them in LangGraph's order, and not the paths that they are ordered by.
-    for number, (task, writes) in enumerate(_by_task(found.pending_writes or ()).items()):
+    for number, (task, writes) in enumerate(_by_task(original.pending_writes or ()).items()):
         target.put_writes(saved, writes, task, f"imported:{number:06}")
 
 
@@ -53,7 +53,7 @@ def _by_task(writes: Sequence[PendingWrite]) -> Mapping[str, list[tuple[str, Any
 
 def _renumbered(checkpoint: Checkpoint) -> Checkpoint:
     def numbers(versions: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: int(str(each).split(".")[0]) for name, each in versions.items()}
+        return {name: int(str(version).split(".")[0]) for name, version in versions.items()}
 
     seen = {node: numbers(versions) for node, versions in checkpoint["versions_seen"].items()}
     made = {**checkpoint, "channel_versions": numbers(checkpoint["channel_versions"]), "versions_seen": seen}

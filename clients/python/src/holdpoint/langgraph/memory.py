@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from .backend import Seen
 from .errors import ThreadMoved
-from .growth import SavedList, saved
+from .growth import SavedList, pack_list
 
 KEPT, LARGEST = 256, 64 * 1024 * 1024  # namespaces of threads, and bytes of their lists
 _STATES, _NEWEST, _REFUSED = 4, 256, 16  # states, ids that were the newest, and refusals, of one namespace
@@ -50,12 +50,12 @@ class KnownThread:
     def begin(self, invocation: object) -> None:
         """Forget what was refused to an invocation that begins anew: its program may give all of them one control."""
         with self.guard:
-            for place in [each for each in self.refused if each[1] == id(invocation)]:
+            for place in [key for key in self.refused if key[1] == id(invocation)]:
                 del self.refused[place]
 
     def refuse(self, root: str, invocation: object, error: Exception) -> None:
         """Note why a put was refused; without the traceback, which holds whole states."""
-        again = partial(_made, type(error), error.args, dict(vars(error)))
+        again = partial(_rebuild_error, type(error), error.args, dict(vars(error)))
         with self.guard:
             self.refused[root, id(invocation)] = invocation, again  # held, so that nothing else gets its id meanwhile
             while len(self.refused) > _REFUSED:
@@ -123,16 +123,16 @@ class KnownThread:
     def size(self) -> int:
         """Return the bytes of the lists that are kept."""
         with self.guard:
-            return sum(len(each.data) for state in self.states.values() for each in state.lists.values())
+            return sum(len(saved_list.data) for state in self.states.values() for saved_list in state.lists.values())
 
 
 def known_state(versions: Mapping[str, Any], values: Mapping[str, Any]) -> KnownState:
     """Return what to remember of a checkpoint with these values."""
-    lists = {name: made for name, value in values.items() if (made := saved(value)) is not None}
+    lists = {name: made for name, value in values.items() if (made := pack_list(value)) is not None}
     return KnownState(dict(versions), frozenset(values), lists)
 
 
-def _made(kind: type[Exception], args: tuple[Any, ...], members: Mapping[str, Any]) -> Exception:
+def _rebuild_error(kind: type[Exception], args: tuple[Any, ...], members: Mapping[str, Any]) -> Exception:
     made = kind.__new__(kind, *args)  # the initialisers of some take other arguments
     vars(made).update(members)
     return made
@@ -145,7 +145,7 @@ class Memory:
         self._guard = threading.Lock()
         self._threads: OrderedDict[tuple[str, str], KnownThread] = OrderedDict()
 
-    def of(self, thread: str, namespace: str) -> KnownThread:
+    def known_thread(self, thread: str, namespace: str) -> KnownThread:
         """Return what is known of a namespace."""
         with self._guard:
             found = self._threads.get((thread, namespace))
@@ -158,7 +158,7 @@ class Memory:
     def forget(self, thread: str) -> None:
         """Forget a thread that was removed or changed as a whole."""
         with self._guard:
-            for place in [each for each in self._threads if each[0] == thread]:
+            for place in [key for key in self._threads if key[0] == thread]:
                 del self._threads[place]
 
     def forget_all(self) -> None:
@@ -169,6 +169,6 @@ class Memory:
     def _forget_some(self) -> None:
         # Where one is new: the others have their lists by then.
         while len(self._threads) > 1 and (
-            len(self._threads) > KEPT or sum(each.size for each in self._threads.values()) > LARGEST
+            len(self._threads) > KEPT or sum(known.size for known in self._threads.values()) > LARGEST
         ):
             self._threads.popitem(last=False)

@@ -67,13 +67,13 @@ class Pending(NamedTuple):
     calls: Sequence[str] = ()
 
 
-def of(asked: Pending, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
+def questions_in(asked: Pending, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
     """Yield the questions of one interrupt. `schemas`: the JSON Schema of each known tool's arguments, by name.
 
     What allows no decision that is known here is asked as any other value: its answer is filled in.
     """
     made = [*_calls(asked, schemas)]
-    yield from made if made and all(each.allowed for each in made) else [_answer(asked)]
+    yield from made if made and all(question.allowed for question in made) else [_answer(asked)]
 
 
 def _calls(asked: Pending, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
@@ -84,18 +84,18 @@ def _calls(asked: Pending, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion
         yield _known(_per_call(asked, schemas), asked, 0)
     elif inboxes := _inboxes(value):
         form = INBOX if isinstance(value, dict) else INBOXES
-        for number, each in enumerate(inboxes):
-            yield _known(_inbox(asked, each, _numbered(asked.id, number, inboxes), form, schemas), asked, number)
+        for number, inbox in enumerate(inboxes):
+            yield _known(_inbox(asked, inbox, _numbered(asked.id, number, inboxes), form, schemas), asked, number)
 
 
 def calls_in(value: Any) -> list[tuple[str, Any, str]]:
     """List the tool calls that an interrupt's value asks about, as (name, arguments, id or "")."""
     if _is_batched(value):
-        return [(each["name"], each["args"], "") for each in value["action_requests"]]
+        return [(request["name"], request["args"], "") for request in value["action_requests"]]
     if _is_per_call(value):
         return [(value["name"], value["args"], value["tool_call_id"])]
-    requests = [each["action_request"] for each in _inboxes(value)]
-    return [(each["action"], each.get("args") or {}, "") for each in requests]
+    requests = [inbox["action_request"] for inbox in _inboxes(value)]
+    return [(request["action"], request.get("args") or {}, "") for request in requests]
 
 
 def _is_batched(value: Any) -> bool:
@@ -108,7 +108,10 @@ def _is_batched(value: Any) -> bool:
         and bool(requests)
         and all(map(_is_call, requests))
         and isinstance(configs, list)
-        and all(isinstance(each, dict) and isinstance(each.get("action_name"), str) for each in configs)
+        and all(
+            isinstance(review_config, dict) and isinstance(review_config.get("action_name"), str)
+            for review_config in configs
+        )
     )
 
 
@@ -122,13 +125,15 @@ def _is_call(value: Any) -> bool:
 
 def _batched(asked: Pending, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
     requests = asked.value["action_requests"]
-    configs = {each["action_name"]: each for each in asked.value["review_configs"]}
-    for number, each in enumerate(requests):
-        config = configs.get(each["name"], {})
-        schema = config.get("args_schema") or schemas.get(each["name"]) or {}
+    configs = {review_config["action_name"]: review_config for review_config in asked.value["review_configs"]}
+    for number, request in enumerate(requests):
+        config = configs.get(request["name"], {})
+        schema = config.get("args_schema") or schemas.get(request["name"]) or {}
         allowed = config.get("allowed_decisions") or [APPROVE, EDIT, REJECT]
         id = _numbered(asked.id, number, requests)
-        made = _call(asked, id, BATCHED, each["name"], each["args"], each.get("description", ""), schema, allowed)
+        made = _call(
+            asked, id, BATCHED, request["name"], request["args"], request.get("description", ""), schema, allowed
+        )
         yield _known(made, asked, number)
 
 
@@ -156,7 +161,7 @@ def _call(
         id=id, interrupt=asked.id, form=form, name=name, tool=identifier(name), title=in_words(name), node=asked.node,
         description=_own_words(str(description or ""), name, arguments),
         asked=arguments, arguments=arguments, takes=dict(schema),
-        allowed=[each for each in (APPROVE, EDIT, REJECT, RESPOND) if each in allowed],
+        allowed=[verdict for verdict in (APPROVE, EDIT, REJECT, RESPOND) if verdict in allowed],
     )  # fmt: skip
 
 
@@ -193,7 +198,7 @@ def _inbox(asked: Pending, value: Mapping[str, Any], id: str, form: str, schemas
 
 
 def _answer(asked: Pending) -> GraphQuestion:
-    title, description = _told(asked.value)
+    title, description = _title_and_text(asked.value)
     schema = asked.schema if isinstance(asked.schema, dict) else None
     if schema is not None and schema.get("type") == "object" and schema.get("properties"):
         begun = {name: _begun(_resolved(part, schema)) for name, part in schema["properties"].items()}
@@ -221,29 +226,29 @@ def _is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value.strip()) or value in ([], {})
 
 
-def _told(value: Any) -> tuple[str, str]:
+def _title_and_text(value: Any) -> tuple[str, str]:
     """Return the title and the whole text of a question that may be anything."""
     if isinstance(value, dict):
         asks = next((name for name in ASKS if isinstance(value.get(name), str) and value[name].strip()), "")
-        said = value.get(asks, "")
-        whole = "\n".join(f"{name}: {_said(each)}" for name, each in value.items() if name != asks)
+        words = value.get(asks, "")
+        whole = "\n".join(f"{name}: {_as_text(member)}" for name, member in value.items() if name != asks)
     else:
-        said = value if isinstance(value, str) else ""
-        whole = _said(value)
-    line = " ".join(said.split()) or "Answer the graph"
+        words = value if isinstance(value, str) else ""
+        whole = _as_text(value)
+    line = " ".join(words.split()) or "Answer the graph"
     if len(line) > TITLE:
-        return line[: TITLE - 1] + "…", "\n".join(filter(None, dict.fromkeys([said, whole])))
+        return line[: TITLE - 1] + "…", "\n".join(filter(None, dict.fromkeys([words, whole])))
     return line, "" if whole == line else whole
 
 
-def _said(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _branches(schema: Mapping[str, Any]) -> list[Any]:
     """Return the alternatives of a union's JSON Schema, with references resolved; the schema itself for no union."""
     found = schema.get("oneOf") or schema.get("anyOf") or [schema]
-    return [_resolved(each, schema) for each in found]
+    return [_resolved(branch, schema) for branch in found]
 
 
 def _resolved(part: Any, whole: Mapping[str, Any]) -> Any:

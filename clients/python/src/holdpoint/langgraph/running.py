@@ -100,7 +100,7 @@ def _sorted(graph: Graph, config: RunnableConfig, asking: Asking) -> tuple[Mappi
         raise CannotAsk("Leave checkpoint_id out: the graph goes on from the newest checkpoint of its thread.")
     # LangGraph would begin the next node while the save is under way that tells it that another program goes on too.
     options: Mapping[str, Any] = {"durability": "sync", **asking.get("options", {})}
-    return options, {name: each for name, each in asking.items() if name != "options"}
+    return options, {name: value for name, value in asking.items() if name != "options"}
 
 
 def _saver(graph: Graph) -> Any:

@@ -34,7 +34,7 @@ from .state import (
     to_field,
     to_position,
 )
-from .values import Allowed, decode, encode
+from .values import Allowed, decode_value, encode_value
 
 RUNTIME = "__pregel_runtime"  # where a configuration has LangGraph's Runtime
 STRATEGIES = ("keep_latest", "delete")
@@ -51,7 +51,7 @@ class HoldpointSaver(Checkpointer):
     def __init__(
         self, backend: Backend | None = None, *, url: str = "", token: str = "", allow: Collection[type] = ()
     ) -> None:
-        self.allow: frozenset[tuple[str, ...]] = frozenset((each.__module__, each.__name__) for each in allow)
+        self.allow: frozenset[tuple[str, ...]] = frozenset((kind.__module__, kind.__name__) for kind in allow)
         super().__init__(serde=JsonPlusSerializer(allowed_msgpack_modules=tuple(self.allow) or None))
         self._backend = backend or HttpBackend(url, token)
         self._memory = Memory()
@@ -72,7 +72,7 @@ class HoldpointSaver(Checkpointer):
         Raises Tampered and Unreadable.
         """
         thread, namespace, id = place_of(config)
-        known = self._memory.of(thread, namespace)
+        known = self._memory.known_thread(thread, namespace)
         if not namespace:
             known.begin(_invocation(config))
         if id is None:
@@ -97,7 +97,7 @@ class HoldpointSaver(Checkpointer):
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
         """Yield checkpoints, the newest first. Raises as `get_tuple` does."""
-        only = {key: encode(value, allow=self.allow) for key, value in (filter or {}).items()}
+        only = {key: encode_value(value, allow=self.allow) for key, value in (filter or {}).items()}
         if config is not None and get_checkpoint_id(config):
             stored, _ = self._backend.get(*place_of(config))
             found = self._tuple(stored) if stored else None
@@ -110,10 +110,12 @@ class HoldpointSaver(Checkpointer):
         empty = True
         for stored in self._backend.listed(thread, namespace, before=below, limit=limit, only=only or None):
             empty = False
-            self._memory.of(stored.thread, stored.namespace).asked_for(stored.id)
+            self._memory.known_thread(stored.thread, stored.namespace).asked_for(stored.id)
             yield self._tuple(stored)
         if below and empty and thread is not None and namespace is not None:
-            self._memory.of(thread, namespace).asked_for(None)  # a subgraph that is sent back to before it ran
+            self._memory.known_thread(thread, namespace).asked_for(
+                None
+            )  # a subgraph that is sent back to before it ran
 
     def put(
         self,
@@ -131,14 +133,14 @@ class HoldpointSaver(Checkpointer):
             self._put(thread, namespace, parent, checkpoint, get_serializable_checkpoint_metadata(config, metadata))
         except Exception as error:
             root = _root(config, checkpoint["id"])
-            self._memory.of(thread, "").refuse(root, _invocation(config), error)
+            self._memory.known_thread(thread, "").refuse(root, _invocation(config), error)
             raise
         return config_of(thread, namespace, checkpoint["id"])
 
     def _put(
         self, thread: str, namespace: str, parent: str | None, checkpoint: Checkpoint, metadata: CheckpointMetadata
     ) -> None:
-        known = self._memory.of(thread, namespace)
+        known = self._memory.known_thread(thread, namespace)
         with known.lock:
             seen = known.goes_on(thread, parent, forks=metadata.get("source") == "fork")
             base = known.states.get(parent) if parent else None
@@ -156,7 +158,7 @@ class HoldpointSaver(Checkpointer):
         Without one, from the beginning.
         """
         thread, namespace, id = place_of(config)
-        self._memory.of(thread, namespace).asked_for(id)
+        self._memory.known_thread(thread, namespace).asked_for(id)
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -172,9 +174,9 @@ class HoldpointSaver(Checkpointer):
         if any(channel == INTERRUPT for channel, _ in writes):
             # LangGraph raises nothing else where a subgraph interrupts: an answer would go to an older state of it.
             root = _root(config, id)
-            if (refused := self._memory.of(thread, "").refusal(root, _invocation(config))) is not None:
+            if (refused := self._memory.known_thread(thread, "").refusal(root, _invocation(config))) is not None:
                 raise refused
-            self._memory.of(thread, namespace).interrupted(id, send)
+            self._memory.known_thread(thread, namespace).interrupted(id, send)
         send()
 
     def get_delta_channel_history(
@@ -192,7 +194,7 @@ class HoldpointSaver(Checkpointer):
         for channel, history in found.items():
             made[channel] = {"writes": decode_writes(history.writes, allow=self.allow)}
             if history.stored:
-                made[channel]["seed"] = decode(history.value, allow=self.allow)
+                made[channel]["seed"] = decode_value(history.value, allow=self.allow)
         return made
 
     def delete_thread(self, thread_id: str) -> None:
@@ -241,7 +243,7 @@ def _changes(base: KnownState | None, checkpoint: Checkpoint, allow: Allowed) ->
     same = {
         name for name in base.channels & values.keys() if name in versions and versions[name] == base.versions.get(name)
     } if base else set()  # fmt: skip
-    now = known_state(versions, {name: each for name, each in values.items() if name not in same})
+    now = known_state(versions, {name: channel_value for name, channel_value in values.items() if name not in same})
     changes: dict[str, Change] = {}
     for name, value in values.items():
         if name in same:
@@ -256,12 +258,12 @@ def _changes(base: KnownState | None, checkpoint: Checkpoint, allow: Allowed) ->
         return changes, now
     for name in base.channels - values.keys():
         changes[field_of(name)] = ("drop", None)
-    kept = {name: each for name, each in base.lists.items() if name in same}
+    kept = {name: saved_list for name, saved_list in base.lists.items() if name in same}
     return changes, KnownState(now.versions, frozenset(values), {**kept, **now.lists})
 
 
 def _holds(metadata: Mapping[str, Any], only: Mapping[str, Any]) -> bool:
-    return all(name in metadata and metadata[name] == each for name, each in only.items())
+    return all(name in metadata and metadata[name] == value for name, value in only.items())
 
 
 def _root(config: RunnableConfig, id: str) -> str:
@@ -278,4 +280,4 @@ def _invocation(config: RunnableConfig) -> object:
 def _texts(what: str, given: Sequence[str]) -> list[str]:
     if isinstance(given, str):
         raise TypeError(f"{what} is a list of ids, not one text.")
-    return [str(each) for each in given]
+    return [str(item) for item in given]

@@ -13,7 +13,7 @@ from typing import Any, cast
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 
 from .errors import Unreadable, Unsaveable
-from .values import JSON, Allowed, decode, encode
+from .values import JSON, Allowed, decode_value, encode_value
 
 POSITION = "langgraph"
 
@@ -28,8 +28,8 @@ def from_fields(
             f"The state of checkpoint {checkpoint_id} has no usable field `{POSITION}`, so it is no LangGraph "
             "checkpoint. Rewind the run to one that has it."
         )
-    values = {channel_of(name): decode(shown, allow=allow) for name, shown in fields.items() if name != POSITION}
-    rest = decode(position, allow=allow)
+    values = {channel_of(name): decode_value(shown, allow=allow) for name, shown in fields.items() if name != POSITION}
+    rest = decode_value(position, allow=allow)
     metadata = rest.pop("metadata")
     return cast(Checkpoint, {**rest, "id": checkpoint_id, "channel_values": values}), metadata
 
@@ -37,7 +37,7 @@ def from_fields(
 def to_field(channel: str, value: Any, *, allow: Allowed = ()) -> JSON:
     """Return the field of one channel's value. Raises Unsaveable with the channel's name."""
     try:
-        return encode(value, allow=allow)
+        return encode_value(value, allow=allow)
     except Unsaveable as error:
         raise Unsaveable(f"The channel {channel!r}: {error}") from error
 
@@ -45,7 +45,7 @@ def to_field(channel: str, value: Any, *, allow: Allowed = ()) -> JSON:
 def to_position(checkpoint: Checkpoint, metadata: CheckpointMetadata, *, allow: Allowed = ()) -> JSON:
     """Return the field `langgraph`: everything of a checkpoint but its id and its values."""
     rest: dict[str, Any] = {k: v for k, v in checkpoint.items() if k not in ("id", "channel_values")}
-    return encode({**rest, "metadata": dict(metadata)}, allow=allow)
+    return encode_value({**rest, "metadata": dict(metadata)}, allow=allow)
 
 
 def field_of(channel: str) -> str:

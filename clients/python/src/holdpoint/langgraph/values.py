@@ -75,34 +75,34 @@ _MESSAGES: tuple[type[BaseMessage], ...] = (
     AIMessage, AIMessageChunk, ChatMessage, ChatMessageChunk, FunctionMessage, FunctionMessageChunk, HumanMessage,
     HumanMessageChunk, RemoveMessage, SystemMessage, SystemMessageChunk, ToolMessage, ToolMessageChunk,
 )  # fmt: skip
-_MESSAGE_OF: dict[str, type[BaseMessage]] = {each.model_fields["type"].default: each for each in _MESSAGES}
+_MESSAGE_OF: dict[str, type[BaseMessage]] = {kind.model_fields["type"].default: kind for kind in _MESSAGES}
 # The types of a key that an envelope returns as they are: a tuple would return as a list, which cannot be a key.
 _KEYS = frozenset({str, int, float, bool, bytes, type(None)})
 # The fields of a message that it has anyway, and their values; "content" is always shown.
 _DEFAULTS: dict[type, dict[str, Any]] = {
-    each: {
+    kind: {
         name: field.get_default(call_default_factory=True)
-        for name, field in each.model_fields.items()
+        for name, field in kind.model_fields.items()
         if name not in ("type", "content") and not field.is_required()
     }
-    for each in _MESSAGES
+    for kind in _MESSAGES
 }
 
 
-def encode(value: Any, *, allow: Allowed = ()) -> JSON:
+def encode_value(value: Any, *, allow: Allowed = ()) -> JSON:
     """Return `value` as JSON. Raises Unsaveable for what could not be restored as it is."""
     return _encode(value, allow, 0)
 
 
-def decode(shown: JSON, *, allow: Allowed = ()) -> Any:
-    """Return the value that `encode` was given. Raises Unreadable for an envelope that is damaged or not allowed."""
+def decode_value(shown: JSON, *, allow: Allowed = ()) -> Any:
+    """Return the value that `encode_value` was given. Raises Unreadable for a damaged envelope or one not allowed."""
     kind = type(shown)
     if kind is dict:
         if TYPE in shown:
             return _open(shown, allow)
-        return {key: decode(each, allow=allow) for key, each in shown.items()}
+        return {key: decode_value(value, allow=allow) for key, value in shown.items()}
     if kind is list:
-        return [decode(each, allow=allow) for each in shown]
+        return [decode_value(item, allow=allow) for item in shown]
     return shown
 
 
@@ -115,7 +115,7 @@ def _encode(value: Any, allow: Allowed, depth: int) -> JSON:
     if depth >= _DEEPEST:
         return _pack(value, allow)
     if kind is list or kind is tuple:
-        return [_encode(each, allow, depth + 1) for each in value]
+        return [_encode(item, allow, depth + 1) for item in value]
     if kind is dict:
         return _dict(value, allow, depth)
     if kind is float:
@@ -162,12 +162,12 @@ def _is_plain_key(key: Any) -> bool:
 
 def _dict(value: dict[Any, Any], allow: Allowed, depth: int) -> JSON:
     if all(map(_is_plain_key, value)):
-        return {key: _encode(each, allow, depth + 1) for key, each in value.items()}
+        return {key: _encode(item, allow, depth + 1) for key, item in value.items()}
     if not all(type(key) in _KEYS for key in value):
         return _pack(value, allow)
     return {
         TYPE: "dict",
-        "items": [[_encode(key, allow, depth + 3), _encode(each, allow, depth + 3)] for key, each in value.items()],
+        "items": [[_encode(key, allow, depth + 3), _encode(item, allow, depth + 3)] for key, item in value.items()],
     }
 
 
@@ -180,9 +180,9 @@ def _message(value: BaseMessage, allow: Allowed, depth: int) -> JSON:
     # LangChain would fill an empty list from them; said here, it stays empty.
     kept = ("tool_calls", "invalid_tool_calls") if "tool_calls" in value.additional_kwargs else ()
     shown = {
-        name: _encode(each, allow, depth + 1)
-        for name, each in fields.items()
-        if name in kept or name not in defaults or not _is_default(each, defaults[name])
+        name: _encode(field, allow, depth + 1)
+        for name, field in fields.items()
+        if name in kept or name not in defaults or not _is_default(field, defaults[name])
     }
     return {TYPE: "message", **shown}
 
@@ -210,7 +210,7 @@ def _open(shown: dict[str, Any], allow: Allowed) -> Any:
 
 
 def _open_message(shown: dict[str, Any], allow: Allowed) -> BaseMessage:
-    fields = {name: decode(each, allow=allow) for name, each in shown.items() if name != TYPE}
+    fields = {name: decode_value(value, allow=allow) for name, value in shown.items() if name != TYPE}
     message = _MESSAGE_OF[fields["type"]](**fields)
     for name in ("tool_calls", "invalid_tool_calls"):
         if name in fields and not fields[name]:
@@ -231,8 +231,10 @@ _OPENERS: dict[str, Callable[[dict[str, Any], Allowed], Any]] = {
     "text": lambda shown, _: json.loads(f'"{shown["escaped"]}"'),
     "bytes": lambda shown, _: base64.b64decode(shown["base64"], validate=True),
     "bytearray": lambda shown, _: bytearray(base64.b64decode(shown["base64"], validate=True)),
-    "dict": lambda shown, allow: {decode(k, allow=allow): decode(v, allow=allow) for k, v in shown["items"]},
-    "snapshot": lambda shown, allow: _DeltaSnapshot(decode(shown["value"], allow=allow)),
+    "dict": lambda shown, allow: {
+        decode_value(k, allow=allow): decode_value(v, allow=allow) for k, v in shown["items"]
+    },
+    "snapshot": lambda shown, allow: _DeltaSnapshot(decode_value(shown["value"], allow=allow)),
     "msgpack": _open_msgpack,
 }
 
@@ -259,10 +261,10 @@ def _foreign(data: bytes, allow: Allowed) -> list[tuple[str, ...]]:
     """Return the classes in LangGraph's msgpack that may not be built, without building any."""
     found: list[tuple[str, ...]] = []
 
-    def look(code: int, held: bytes) -> None:
+    def look(code: int, payload: bytes) -> None:
         if code == EXT_NUMPY_ARRAY:
             return
-        parts = ormsgpack.unpackb(held, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
+        parts = ormsgpack.unpackb(payload, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
         if code == EXT_METHOD_SINGLE_ARG:
             if (called := (parts[0], parts[1], parts[3])) not in SAFE_MSGPACK_METHODS:
                 found.append(called)
@@ -277,7 +279,7 @@ def _foreign(data: bytes, allow: Allowed) -> list[tuple[str, ...]]:
 
 
 def _explain_foreign(foreign: list[tuple[str, ...]], holds: str) -> str:
-    names = ", ".join(sorted({".".join(each) for each in foreign}))
+    names = ", ".join(sorted({".".join(parts) for parts in foreign}))
     return (
         f"{holds} {names}, which LangGraph does not save by itself. Allow the class: "
         f"HoldpointSaver(allow=[{foreign[0][1]}]), in every program that reads the thread."

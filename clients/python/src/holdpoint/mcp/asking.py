@@ -22,15 +22,15 @@ from typing import Any, Literal
 import anyio
 
 from ..answers import Gate, Outcome
-from ..approvals import deferred
-from ..awaiting import awaited
+from ..approvals import post_deferred
+from ..awaiting import await_outcome
 from ..calls import in_words
 from ..client import AsyncHoldpoint
-from ..endings import INSTEAD, decision_of, hand_out, not_done, refused, sentence
+from ..endings import INSTEAD, decision_of, end_sentence, gate_refusal, hand_out, not_done
 from ..errors import Answered, Expired, HoldpointError, KeyReused, Problem, Rejected, StillOpen, Unreachable
-from ..exact_calls import approved, digest
+from ..exact_calls import approved_arguments, digest_values
 from ..exchange import Op
-from ..holding import LOG, claim
+from ..holding import LOG, claim_run
 from ..posting import Posting
 from ..sending import Api
 
@@ -69,20 +69,20 @@ class Answer:
     answer: Any = None  # given instead of a decision
     told_at: datetime | None = None
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return it as JSON for a program; members that say nothing are left out."""
         members = {
             "status": self.status, "gate": self.gate, "url": self.url, "message": self.message, "by": self.by,
             "comment": self.comment, "changes": list(self.changes), "answer": self.answer,
             "told_at": self.told_at.isoformat() if self.told_at else None,
         }  # fmt: skip
-        told = {name: each for name, each in members.items() if each not in ("", 0, [], None)}
-        return told | ({"arguments": self.arguments} if self.status == "approved" else {})
+        filled = {name: value for name, value in members.items() if value not in ("", 0, [], None)}
+        return filled | ({"arguments": self.arguments} if self.status == "approved" else {})
 
 
 def keyed(posting: Posting, kind: str, *, id: str = "") -> Posting:
     """Return the question under the key of its call. `kind`: what asks, as a word. Raises NotJson."""
-    made = digest(posting.bound)
+    made = digest_values(posting.bound)
     return replace(posting, key=f"{kind}-{sha256(id.encode()).hexdigest()}" if id else f"{kind}-call-{made}")
 
 
@@ -95,7 +95,7 @@ async def ask(hp: AsyncHoldpoint, posting: Posting, *, until: float, rest: float
     taker = to or f"call-{token_hex(16)}"
     while True:
         found, key = await hp._io.run(
-            _decided(hp._api, posting, until, lambda each: not to and _is_over(hp._api, each))
+            _decided(hp._api, posting, until, lambda answer: not to and _is_over(hp._api, answer))
         )
         await hp._io.run(_ended(hp._api, found))
         if found.status != "approved":
@@ -105,15 +105,15 @@ async def ask(hp: AsyncHoldpoint, posting: Posting, *, until: float, rest: float
             return handed
 
 
-def for_once(hp: AsyncHoldpoint, found: Answer) -> Answer:
+def for_once(hp: AsyncHoldpoint, answer: Answer) -> Answer:
     """Return the answer for a caller by which the call is made at once: an approval that was told before is `told`.
 
     Not within LOST seconds of the first time, by the server's clock.
     """
-    at = found.told_at
-    if found.status != "approved" or at is None or hp._api.now() - at <= timedelta(seconds=LOST):
-        return found
-    return replace(found, status="told", message=f"{TOLD.format(at=at)} {ONCE}")
+    at = answer.told_at
+    if answer.status != "approved" or at is None or hp._api.now() - at <= timedelta(seconds=LOST):
+        return answer
+    return replace(answer, status="told", message=f"{TOLD.format(at=at)} {ONCE}")
 
 
 async def decision(hp: AsyncHoldpoint, posting: Posting, *, until: float) -> Answer:
@@ -121,7 +121,9 @@ async def decision(hp: AsyncHoldpoint, posting: Posting, *, until: float) -> Ans
 
     What nobody decided is asked again. Raises HoldpointError.
     """
-    found, _ = await hp._io.run(_decided(hp._api, posting, until, lambda each: each.status in ("expired", "withdrawn")))
+    found, _ = await hp._io.run(
+        _decided(hp._api, posting, until, lambda answer: answer.status in ("expired", "withdrawn"))
+    )
     return found
 
 
@@ -141,18 +143,18 @@ async def ask_once(
     same gate, and takes its decision along. Raises HoldpointError.
     """
     own = keyed(posting, kind, id=id)
-    place = digest(hp._io.client.headers.get("authorization", ""), keyed(posting, kind).key)
+    place = digest_values(hp._io.client.headers.get("authorization", ""), keyed(posting, kind).key)
     key = late.pop(place, own.key)
-    told = False
+    answered = False
     try:
         found = await ask(hp, replace(own, key=key), until=until, rest=rest, to=own.key)
-        told = found.status != "open"
+        answered = found.status != "open"
         return found
     except HoldpointError as error:
-        told = not isinstance(error, Unreachable)
+        answered = not isinstance(error, Unreachable)
         raise
     finally:
-        if not told:
+        if not answered:
             late[place] = key
 
 
@@ -177,7 +179,7 @@ def _decided(api: Api, posting: Posting, until: float, again: Callable[[Answer],
     key = posting.key
     while True:
         try:
-            pending = yield from deferred(api, replace(posting, key=key), ask_only=True)
+            pending = yield from post_deferred(api, replace(posting, key=key), ask_only=True)
         except KeyReused:
             raise HoldpointError(
                 "The same id was used before for another call, so this one is not done. Ask again under a new id."
@@ -188,7 +190,7 @@ def _decided(api: Api, posting: Posting, until: float, again: Callable[[Answer],
         key = f"{posting.key}-{pending.id}"
 
 
-async def _handed_out(hp: AsyncHoldpoint, found: Answer, ends: float, *, to: str, frees: str = "") -> Answer:
+async def _handed_out(hp: AsyncHoldpoint, answer: Answer, ends: float, *, to: str, frees: str = "") -> Answer:
     """Return an approval that is now handed out to this call, or was before; one that another call has is `told`.
 
     `frees`: the key of its gate, under which the next call that is alike asks people again. Shortly before it `ends`,
@@ -198,49 +200,49 @@ async def _handed_out(hp: AsyncHoldpoint, found: Answer, ends: float, *, to: str
     if left < SHORTLY:
         raise Unreachable("It is too late to hand the approval out.")
     with anyio.move_on_after(left, shield=True):
-        handed = await hp._io.run(hand_out(hp._api, found.gate, to=to, frees=frees))
+        handed = await hp._io.run(hand_out(hp._api, answer.gate, to=to, frees=frees))
         if handed.first:
-            return found
+            return answer
         if handed.yours:
-            return replace(found, told_at=handed.at, message=f"{TOLD.format(at=handed.at)} {found.message}")
-        told = TAKEN.format(about=found.about, gate=found.gate, at=handed.at)
-        return Answer(status="told", message=told, gate=found.gate, url=found.url, told_at=handed.at)
+            return replace(answer, told_at=handed.at, message=f"{TOLD.format(at=handed.at)} {answer.message}")
+        message = TAKEN.format(about=answer.about, gate=answer.gate, at=handed.at)
+        return Answer(status="told", message=message, gate=answer.gate, url=answer.url, told_at=handed.at)
     raise Unreachable("The approval was not handed out in time.")
 
 
-def _ended(api: Api, found: Answer) -> Op[None]:
+def _ended(api: Api, answer: Answer) -> Op[None]:
     """End the run of a decided gate now: it performs nothing, and would wait in the queue for a worker to end it."""
-    if found.status == "open":
+    if answer.status == "open":
         return
     try:
-        held, _ = yield from claim(api, found.run)
+        held, _ = yield from claim_run(api, answer.run)
         held.let_go()
     except HoldpointError as error:
-        LOG.debug("Run %s ends by itself: %s", found.run, error)
+        LOG.debug("Run %s ends by itself: %s", answer.run, error)
 
 
 def _answered(api: Api, number: int, until: float, asked: Mapping[str, Any] | None = None) -> Op[Answer]:
     try:
-        outcome = yield from awaited(api, number, until)
+        outcome = yield from await_outcome(api, number, until)
     except StillOpen as still:
-        told = (
+        message = (
             f"Nobody has decided yet at gate {number}, so nothing was done. Go on without it, or tell the person that "
             f"it waits. Once people have decided, the same call or gate {number} gives their decision: {still.url}"
         )
-        return Answer(status="open", message=told, gate=number, url=still.url)
+        return Answer(status="open", message=message, gate=number, url=still.url)
     gate = yield from api.get(f"gates/{number}", Gate)
-    return _told(outcome, gate, asked or {})
+    return _build_answer(outcome, gate, asked or {})
 
 
-def _told(outcome: Outcome, gate: Gate, asked: Mapping[str, Any]) -> Answer:
+def _build_answer(outcome: Outcome, gate: Gate, asked: Mapping[str, Any]) -> Answer:
     """Return the answer of a decided gate. Raises Altered."""
     about = ", ".join(gate.actions)
     known = {"gate": gate.id, "run": gate.run, "url": gate.url}
-    refusal, decision = refused(gate, gate.actions, known), decision_of(gate, about)
+    refusal, decision = gate_refusal(gate, gate.actions, known), decision_of(gate, about)
     same: dict[str, Any] = {"gate": gate.id, "url": gate.url, "at": decision.at}
     if isinstance(refusal, Answered):
-        told = f"{refusal.by} answered instead of {about}, which is not done: {refusal.answer}"
-        return Answer(status="answered", message=told, by=refusal.by, answer=refusal.answer, **same)
+        words = f"{refusal.by} answered instead of {about}, which is not done: {refusal.answer}"
+        return Answer(status="answered", message=words, by=refusal.by, answer=refusal.answer, **same)
     if refusal is not None:
         expired: Status = "expired" if isinstance(refusal, Expired) else "withdrawn"
         status: Status = "rejected" if isinstance(refusal, Rejected) else expired
@@ -248,20 +250,20 @@ def _told(outcome: Outcome, gate: Gate, asked: Mapping[str, Any]) -> Answer:
     edits = outcome.edits.get(about, [])
     changes = in_words(edits)
     given = (outcome.outcome.arguments.get(about) if outcome.outcome else None) or {}
-    arguments = approved(gate, about, given, asked=asked.get(about), edits=edits)
-    said = f"{decision.by} approved {about}{', with changes: ' + '; '.join(changes) if changes else ''}"
-    message = sentence(f"{sentence(said)} {decision.comment}" if decision.comment else said)
+    arguments = approved_arguments(gate, about, given, asked=asked.get(about), edits=edits)
+    approval = f"{decision.by} approved {about}{', with changes: ' + '; '.join(changes) if changes else ''}"
+    message = end_sentence(f"{end_sentence(approval)} {decision.comment}" if decision.comment else approval)
     return Answer(
         status="approved", message=message, about=about, by=decision.by, comment=decision.comment, arguments=arguments,
         changes=changes, edits=edits, **same,
     )  # fmt: skip
 
 
-def _is_over(api: Api, found: Answer) -> bool:
+def _is_over(api: Api, answer: Answer) -> bool:
     """Tell whether a refusal counts no more, by the server's clock."""
-    if found.at is None or found.status in ("open", "approved"):
+    if answer.at is None or answer.status in ("open", "approved"):
         return False
-    return api.now() - found.at > timedelta(seconds=LASTS)
+    return api.now() - answer.at > timedelta(seconds=LASTS)
 
 
 def in_trouble(error: Exception) -> str:
@@ -269,6 +271,6 @@ def in_trouble(error: Exception) -> str:
     if isinstance(error, Unreachable) or (isinstance(error, Problem) and error.status >= 500):
         return not_done(f"{LATE}, so nobody was asked or has decided, and nothing was done")
     if isinstance(error, Problem):
-        told = f"Holdpoint refused the question, so nothing was done: {error}"
-        return not_done(told) if error.status == 429 and INSTEAD not in told else told
+        message = f"Holdpoint refused the question, so nothing was done: {error}"
+        return not_done(message) if error.status == 429 and INSTEAD not in message else message
     return f"Nothing was done: {error}"

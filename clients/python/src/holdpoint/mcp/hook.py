@@ -69,13 +69,13 @@ def main(arguments: Sequence[str]) -> int:
     """Answer one use of a tool; return the exit code."""
     asked = parser().parse_args(arguments)
     try:
-        told = asyncio.run(answered(sys.stdin.buffer.read(), asked.settings))
+        output = asyncio.run(answered(sys.stdin.buffer.read(), asked.settings))
     except BaseException as error:  # noqa: BLE001 - it fails closed, whatever it is
-        told = decided(
+        output = decided(
             "deny", f"Holdpoint could not ask about this, so it is not allowed: {error or type(error).__name__}"
         )
-    if told is not None:
-        sys.stdout.write(json.dumps(told) + "\n")
+    if output is not None:
+        sys.stdout.write(json.dumps(output) + "\n")
         sys.stdout.flush()
     return 0
 
@@ -92,15 +92,15 @@ async def answered(sent: bytes, settings_file: str) -> Json | None:
     if not settings.asks(use.tool_name):
         return None
     limits = Limits(settings.wait)
-    told = decided("deny", not_done(f"{asking.LATE}, so this is not allowed"))
+    output = decided("deny", not_done(f"{asking.LATE}, so this is not allowed"))
     with limits.within():
         try:
             async with AsyncHoldpoint(patience=limits.patient) as hp:
-                told = in_terms(await asked_of_people(hp, use, settings, limits), use, settings)
+                output = in_terms(await asked_of_people(hp, use, settings, limits), use, settings)
         except HoldpointError as error:
-            told = decided("deny", asking.in_trouble(error))
+            output = decided("deny", asking.in_trouble(error))
     notice = "" if use.tool_name in settings.ask else notice_about(use.tool_name)
-    return told | ({"systemMessage": notice} if notice and is_first(use.tool_name) else {})
+    return output | ({"systemMessage": notice} if notice and is_first(use.tool_name) else {})
 
 
 async def asked_of_people(hp: AsyncHoldpoint, use: Use, settings: Settings, limits: Limits) -> Answer:
@@ -108,7 +108,7 @@ async def asked_of_people(hp: AsyncHoldpoint, use: Use, settings: Settings, limi
     found = replaced.read(use.tool_input, use.cwd) if use.tool_name == "Write" and settings.compare else replaced.NONE
     seen = (use.tool_use_id, found.text, found.words)  # a file that changed is another question
     # Only what is deferred comes again under its id: a model that is denied makes the call anew, under a new one.
-    id = exact_calls.digest(*seen) if use.tool_use_id and settings.late == "defer" else ""
+    id = exact_calls.digest_values(*seen) if use.tool_use_id and settings.late == "defer" else ""
     project = os.environ.get("CLAUDE_PROJECT_DIR", "")
     posting = questions.question(
         use.tool_name, use.tool_input, state={"project": project} if project else None, policy=settings.policy,
@@ -119,26 +119,26 @@ async def asked_of_people(hp: AsyncHoldpoint, use: Use, settings: Settings, limi
     return asking.for_once(hp, await asking.ask(hp, keyed, until=end, rest=limits.rest, to=keyed.key if id else ""))
 
 
-def in_terms(found: Answer, use: Use, settings: Settings) -> Json:
+def in_terms(answer: Answer, use: Use, settings: Settings) -> Json:
     """Return people's answer as Claude Code takes it."""
-    if found.status == "approved":
-        told = decided("allow", found.message)
-        inside = told["hookSpecificOutput"]
-        inside["updatedInput"] = found.arguments
-        if found.changes:
-            inside["additionalContext"] = HEARD.format(changes="; ".join(found.changes))
-        return told
-    if found.status != "open":
-        return decided("deny", found.message)
+    if answer.status == "approved":
+        output = decided("allow", answer.message)
+        inside = output["hookSpecificOutput"]
+        inside["updatedInput"] = answer.arguments
+        if answer.changes:
+            inside["additionalContext"] = HEARD.format(changes="; ".join(answer.changes))
+        return output
+    if answer.status != "open":
+        return decided("deny", answer.message)
     if settings.late == "defer" and not use.tool_use_id:
-        return decided("deny", found.message)  # nothing would tell the call apart later
-    return decided(settings.late, found.message)
+        return decided("deny", answer.message)  # nothing would tell the call apart later
+    return decided(settings.late, answer.message)
 
 
 def decided(decision: Decision, reason: str) -> Json:
     """Return a decision."""
-    told = {"hookEventName": EVENT, "permissionDecision": decision, "permissionDecisionReason": reason}
-    return {"hookSpecificOutput": told}
+    output = {"hookEventName": EVENT, "permissionDecision": decision, "permissionDecisionReason": reason}
+    return {"hookSpecificOutput": output}
 
 
 def is_first(tool: str) -> bool:
@@ -169,7 +169,7 @@ def settings_of(file: str) -> Settings:
 
 def matches(tool: str, patterns: Sequence[str]) -> bool:
     """Tell whether a tool's name matches one of the patterns."""
-    return any(fnmatchcase(tool, each) for each in patterns)
+    return any(fnmatchcase(tool, pattern) for pattern in patterns)
 
 
 def first(error: ValidationError) -> str:

@@ -47,7 +47,8 @@ def question(
     name = named(tool)
     asked = Ask(
         field(name), input, title=title or titled(tool, input), tool=name, schema=schema, idempotent=idempotent,
-        pinned=[each for each in (pinned or pins(tool)) if each in input], draws=list(drawings(tool, input, was)),
+        pinned=[argument for argument in (pinned or pins(tool)) if argument in input],
+        draws=list(drawings(tool, input, was)),
     )  # fmt: skip
     return question_each(
         [asked], title=title or titled(tool, input), summary=summary, risk=risk, reasons=reasons, state=state,
@@ -74,10 +75,10 @@ def field(name: str) -> str:
 
 def titled(tool: str, input: Input) -> str:
     """Return a title that says what is asked, in one line."""
-    said = {"Edit": "Edit", "MultiEdit": "Edit", "Write": "Write", "NotebookEdit": "Edit"}.get(tool)
+    verb = {"Edit": "Edit", "MultiEdit": "Edit", "Write": "Write", "NotebookEdit": "Edit"}.get(tool)
     path = input.get("file_path") or input.get("notebook_path")
-    if said and isinstance(path, str):
-        return short(f"{said} {path}")
+    if verb and isinstance(path, str):
+        return short(f"{verb} {path}")
     if tool == "Bash" and isinstance(input.get("command"), str):
         return _run(input["command"])
     return short(f"Call {tool}")
@@ -106,30 +107,33 @@ def pins(tool: str) -> Sequence[str]:
 def drawings(tool: str, input: Input, was: str = "") -> Iterator[dict[str, str]]:
     """Yield how the input of a tool of Claude Code is drawn; nothing for what it does not fit."""
     if tool == "Bash":
-        yield from _drawn(input, "command", "command", words="description")
+        yield from _draw_text(input, "command", "command", words="description")
     elif tool == "Edit":
-        yield from _drawn(input, "diff", "new_string", before="old_string", name="file_path")
+        yield from _draw_text(input, "diff", "new_string", before="old_string", name="file_path")
     elif tool == "Write":
-        yield from (each | ({"was": was} if was else {}) for each in _drawn(input, "diff", "content", name="file_path"))
+        yield from (
+            drawing | ({"was": was} if was else {})
+            for drawing in _draw_text(input, "diff", "content", name="file_path")
+        )
     elif tool == "NotebookEdit" and input.get("edit_mode") != "delete":
-        yield from _drawn(input, "diff", "new_source", name="notebook_path")
+        yield from _draw_text(input, "diff", "new_source", name="notebook_path")
     elif tool == "MultiEdit" and isinstance(edits := input.get("edits"), list):
         yield from _edits(edits, {"name": "/file_path"} if isinstance(input.get("file_path"), str) else {})
 
 
 def _edits(edits: Sequence[Any], path: Mapping[str, str]) -> Iterator[dict[str, str]]:
     """Yield each edit as a diff, or nothing where one would be missing: a part would look like all of it."""
-    if len(edits) > DRAWINGS or not all(isinstance(each, Mapping) for each in edits):
+    if len(edits) > DRAWINGS or not all(isinstance(edit, Mapping) for edit in edits):
         return
-    drawn = [list(_drawn(each, "diff", "new_string", before="old_string")) for each in edits]
+    drawn = [list(_draw_text(edit, "diff", "new_string", before="old_string")) for edit in edits]
     if not all(drawn):
         return
-    for number, [each] in enumerate(drawn):
-        places = {name: f"/edits/{number}{at}" for name, at in each.items() if name != "kind"}
-        yield {"kind": each["kind"], **places, **path}
+    for number, [drawing] in enumerate(drawn):
+        places = {name: f"/edits/{number}{at}" for name, at in drawing.items() if name != "kind"}
+        yield {"kind": drawing["kind"], **places, **path}
 
 
-def _drawn(input: Input, kind: str, at: str, **others: str) -> Iterator[dict[str, str]]:
+def _draw_text(input: Input, kind: str, at: str, **others: str) -> Iterator[dict[str, str]]:
     if isinstance(input.get(at), str):
         beside = {part: f"/{name}" for part, name in others.items() if isinstance(input.get(name), str)}
         yield {"kind": kind, "at": f"/{at}", **beside}

@@ -19,7 +19,7 @@ from ..client import AsyncHoldpoint
 from ..errors import HoldpointError
 from . import asking
 from .limits import Limits
-from .tools import TOOLS, Call, Json, written
+from .tools import TOOLS, Call, Json, format_answer
 
 Context = ServerRequestContext[Any, Any]
 Connect = Callable[[Context], AbstractAsyncContextManager[AsyncHoldpoint]]
@@ -29,11 +29,11 @@ INSTRUCTIONS = (
 )
 
 
-def server(connect: Connect, limits: Limits) -> Server[Any]:
+def build_server(connect: Connect, limits: Limits) -> Server[Any]:
     """Return the server."""
 
     async def on_list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[described(each) for each in TOOLS.values()])
+        return types.ListToolsResult(tools=[described(kind) for kind in TOOLS.values()])
 
     async def on_call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         kind = TOOLS.get(params.name)
@@ -43,7 +43,7 @@ def server(connect: Connect, limits: Limits) -> Server[Any]:
         try:
             call = kind.model_validate(params.arguments or {})
         except ValidationError as error:
-            return failed(faults(params.name, error))
+            return tool_error(faults(params.name, error))
         return await answered(call, connect(context), limits)
 
     return Server(
@@ -65,31 +65,35 @@ async def answered(
     call: Call, connection: AbstractAsyncContextManager[AsyncHoldpoint], limits: Limits
 ) -> types.CallToolResult:
     """Return the tool's answer; it comes within the limit, whatever the network does."""
-    told: Json = call.late()
+    answer: Json = call.late()
     try:
         with limits.within():
             async with connection as hp:
-                told = await call.run(hp, limits)
+                answer = await call.run(hp, limits)
     except HoldpointError as error:
         return refused(call, asking.in_trouble(error))
-    return types.CallToolResult(content=[types.TextContent(text=written(told))])
+    return types.CallToolResult(content=[types.TextContent(text=format_answer(answer))])
 
 
 def refused(call: Call, why: str) -> types.CallToolResult:
     """Return that it was not possible: as a denial where the tool has one."""
     denial = call.denial(why)
-    return failed(why) if denial is None else types.CallToolResult(content=[types.TextContent(text=written(denial))])
+    return (
+        tool_error(why)
+        if denial is None
+        else types.CallToolResult(content=[types.TextContent(text=format_answer(denial))])
+    )
 
 
-def failed(why: str) -> types.CallToolResult:
+def tool_error(why: str) -> types.CallToolResult:
     """Return an error of the tool, which its caller's model reads."""
     return types.CallToolResult(content=[types.TextContent(text=why)], is_error=True)
 
 
 def faults(tool: str, error: ValidationError) -> str:
     """Say what is wrong with the arguments of a call."""
-    told = [f"{'.'.join(map(str, each['loc'])) or 'all of it'}: {each['msg']}" for each in error.errors()[:20]]
-    return f"Nothing was asked: correct these arguments of {tool}. {'; '.join(told)}"
+    messages = [f"{'.'.join(map(str, fault['loc'])) or 'all of it'}: {fault['msg']}" for fault in error.errors()[:20]]
+    return f"Nothing was asked: correct these arguments of {tool}. {'; '.join(messages)}"
 
 
 def release() -> str:

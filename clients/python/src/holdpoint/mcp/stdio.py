@@ -13,7 +13,7 @@ from mcp.server.stdio import stdio_server
 from ..client import AsyncHoldpoint
 from ..errors import HoldpointError
 from .limits import WAIT, Limits
-from .server import Context, server
+from .server import Context, build_server
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -37,7 +37,7 @@ async def serve(url: str, limits: Limits) -> None:
         async def connect(context: Context) -> AsyncIterator[AsyncHoldpoint]:
             yield hp
 
-        served = server(connect, limits)
+        served = build_server(connect, limits)
         async with stdio_server() as (reads, writes):
             await served.run(reads, writes, served.create_initialization_options())
 

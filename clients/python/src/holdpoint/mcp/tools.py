@@ -106,9 +106,9 @@ class RequestApproval(Call):
 
     @field_validator("pinned")
     @classmethod
-    def there(cls, pinned: list[str], told: ValidationInfo) -> list[str]:
+    def check_pinned(cls, pinned: list[str], info: ValidationInfo) -> list[str]:
         """Refuse a name that is none of the arguments': people would not see what they have to check."""
-        if absent := [each for each in pinned if each not in told.data.get("arguments", {})]:
+        if absent := [name for name in pinned if name not in info.data.get("arguments", {})]:
             raise ValueError(f"there are no arguments {', '.join(absent)}")
         return pinned
 
@@ -118,7 +118,7 @@ class RequestApproval(Call):
         asked = questions.question(self.action, self.arguments, **words)
         posting = asking.keyed(asked, "approval", id=self.request_id)
         to = posting.key if self.request_id else ""
-        return (await asking.ask(hp, posting, until=until(hp, limits), rest=limits.rest, to=to)).told()
+        return (await asking.ask(hp, posting, until=until(hp, limits), rest=limits.rest, to=to)).as_json()
 
 
 class AwaitDecision(Call):
@@ -133,7 +133,7 @@ class AwaitDecision(Call):
 
     async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
         """Wait, and return the answer."""
-        return (await asking.read(hp, self.gate, until=until(hp, limits), rest=limits.rest)).told()
+        return (await asking.read(hp, self.gate, until=until(hp, limits), rest=limits.rest)).as_json()
 
 
 class SaveCheckpoint(Call):
@@ -160,16 +160,16 @@ class SaveCheckpoint(Call):
         if (await run.read()).agent_version != VERSION:
             raise HoldpointError(f"Run {number} was not started by save_checkpoint. Leave `run` out to start another.")
         turn = await run.claim(timeout=limits.patient / 2)
-        told: Json = {}
+        extra: Json = {}
         try:
-            if exact_calls.canonical(run.state.get("state")) == exact_calls.canonical(self.state):
-                told["message"] = f"Nothing new was saved: this is the state of checkpoint {turn.seq} already."
+            if exact_calls.encode_canonical(run.state.get("state")) == exact_calls.encode_canonical(self.state):
+                extra["message"] = f"Nothing new was saved: this is the state of checkpoint {turn.seq} already."
             else:
                 notes = [self.note] if self.note else []
                 turn = await run.save(SAVES, set={"state": self.state}, next_step=SAVES, notes=notes)
         finally:
-            await _left(run)
-        return {"run": number, "checkpoint": turn.seq, "url": f"{hp.url}/runs/{number}/"} | told
+            await _release_run(run)
+        return {"run": number, "checkpoint": turn.seq, "url": f"{hp.url}/runs/{number}/"} | extra
 
     def late(self) -> Json:
         safe = "make the same call again, it saves once" if self.run_id or self.request_id else "look whether it did"
@@ -178,7 +178,7 @@ class SaveCheckpoint(Call):
     async def _started(self, hp: AsyncHoldpoint) -> int:
         """Start a run of the token's agent. Raises HoldpointError where the agent has a plan of its own."""
         agents = (await hp._io.run(hp._api.get("agents", Agents))).items
-        others = [version for each in agents for version in each.versions if not version.startswith(OWN)]
+        others = [version for agent in agents for version in agent.versions if not version.startswith(OWN)]
         if others:
             raise HoldpointError(
                 "This token's agent has a plan of its own, whose program saves its checkpoints. Take a token of "
@@ -188,7 +188,7 @@ class SaveCheckpoint(Call):
         schema = {"type": "object", "properties": {"state": {"type": "object"}}, "required": ["state"]}
         await hp.register(VERSION, plan, agent=TOKENS_OWN, state=schema, doc="Saves checkpoints by MCP.")
         title = self.title or "Checkpoints"
-        key = f"checkpoints-{exact_calls.digest(self.request_id, title)}" if self.request_id else ""
+        key = f"checkpoints-{exact_calls.digest_values(self.request_id, title)}" if self.request_id else ""
         return int((await hp.start({"state": {}}, version=VERSION, title=title, key=key)).id)
 
 
@@ -203,7 +203,7 @@ class ListGates(Call):
     async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
         """Return one page."""
         found = await hp._io.run(hp._api.get("gates", Gates, cursor=self.cursor))
-        return {"gates": [each.model_dump(mode="json") for each in found.items], "next": found.next}
+        return {"gates": [gate.model_dump(mode="json") for gate in found.items], "next": found.next}
 
 
 class OpenGate(Told):
@@ -239,11 +239,11 @@ class Agents(Told):
 
 
 TOOLS: Mapping[str, type[Call]] = {
-    each.name: each for each in (PermissionPrompt, RequestApproval, AwaitDecision, SaveCheckpoint, ListGates)
+    kind.name: kind for kind in (PermissionPrompt, RequestApproval, AwaitDecision, SaveCheckpoint, ListGates)
 }
 
 
-async def _left(run: AsyncRun) -> None:
+async def _release_run(run: AsyncRun) -> None:
     """Release a run after a failure too: its heartbeats would hold it for as long as this process lives."""
     try:
         with anyio.move_on_after(REST, shield=True):
@@ -260,6 +260,6 @@ def until(hp: AsyncHoldpoint, limits: Limits) -> float:
     return hp._api.habits.clock() + limits.patient
 
 
-def written(told: Json) -> str:
+def format_answer(answer: Json) -> str:
     """Return an answer as JSON text."""
-    return json.dumps(told, ensure_ascii=False)
+    return json.dumps(answer, ensure_ascii=False)

@@ -28,12 +28,12 @@ from agents.exceptions import UserError
 from agents.items import ToolApprovalItem
 
 from ..calls import one_line
-from ..endings import sentence
+from ..endings import end_sentence
 from ..errors import CannotResume
 from ..tool_runs.driving import ToolRun
-from ..tool_runs.plan import Came, digest
-from ..tool_runs.verdicts import OTHERWISE, Verdict, removed
-from .items import agent_of, arguments_of, called, corrected, has_tool, name_of
+from ..tool_runs.plan import Came, digest_call
+from ..tool_runs.verdicts import OTHERWISE, Verdict, removed_tool_error
+from .items import agent_of, arguments_of, describe_correction, has_tool, name_of, tool_call_of
 from .watching import Watched, watched_by, watching_nested
 
 Result = RunResult | RunResultStreaming
@@ -56,7 +56,7 @@ class OpenAIAgent:
     """An agent of the SDK."""
 
     name = "openai_agents"
-    told = NO_EDITS
+    limitation = NO_EDITS
 
     def __init__(self, agent: Agent[Any], options: Options) -> None:
         self.sdk, self.options = agent, options
@@ -73,15 +73,15 @@ class OpenAIAgent:
         state, taken = await self._restored(saved.get("state")), dict(saved.get("taken") or {})
         while True:
             items = state.get_interruptions()
-            if missing := next((each for each in items if not has_tool(each)), None):
-                raise removed(name_of(missing), agent_of(missing), run.gate)
-            sorted_out = _Sorted.of(items, run.verdicts, taken)
+            if missing := next((pending for pending in items if not has_tool(pending)), None):
+                raise removed_tool_error(name_of(missing), agent_of(missing), run.gate)
+            sorted_out = _Sorted.from_items(items, run.verdicts, taken)
             if sorted_out.newly_taken:
                 taken |= sorted_out.newly_taken
                 await run.save("go_on", "go_on", checkpoint={"state": self._json(state), "taken": taken})
-            for item, words in sorted_out.told:
+            for item, words in sorted_out.replies:
                 state.reject(item, rejection_message=words)
-            if not sorted_out.runs and not sorted_out.told and items:
+            if not sorted_out.runs and not sorted_out.replies and items:
                 return self._asks(state, sorted_out.fresh, {})
             result = await self._performed(run, state, sorted_out.next(run.standing))
             if not result.interruptions:
@@ -106,14 +106,14 @@ class OpenAIAgent:
             if begun.refused is not None:
                 raise begun.refused from error
             raise
-        if any(each.call_id == item.call_id for each in result.interruptions):
+        if any(pending.call_id == item.call_id for pending in result.interruptions):
             await begun.unknown("The SDK asks for its approval again.")
             raise CannotResume(f"The SDK did not take the approval of {verdict.tool}. Look at the run, and resume it.")
         await begun.done(_output(result, item.call_id or ""))
         return result
 
     async def _run(self, input: Any, seen: Watched | None = None) -> Result:
-        options: dict[str, Any] = {name: each for name, each in vars(self.options).items() if each is not None}
+        options: dict[str, Any] = {name: value for name, value in vars(self.options).items() if value is not None}
         if seen is not None:
             options["hooks"] = seen.hooks(self.options.hooks)
         if (events := options.pop("events", None)) is None:
@@ -132,8 +132,8 @@ class OpenAIAgent:
             return await RunState.from_json(self.sdk, copy.deepcopy(state), context_deserializer=context)
         except (UserError, ValueError, TypeError, KeyError) as error:
             raise CannotResume(
-                f"The saved RunState cannot be restored: {sentence(one_line(error))} Resume with the agents that saved "
-                "it and the version of openai-agents that did, or run the agent anew."
+                f"The saved RunState cannot be restored: {end_sentence(one_line(error))} Resume with the agents that "
+                "saved it and the version of openai-agents that did, or run the agent anew."
             ) from error
 
     def _json(self, state: RunState[Any]) -> Any:
@@ -145,7 +145,7 @@ class OpenAIAgent:
         return Came(result, output=result.final_output)
 
     def _asks(self, state: RunState[Any], items: list[ToolApprovalItem], taken: dict[str, str]) -> Came[Any]:
-        return Came(None, [called(each) for each in items], {"state": self._json(state), "taken": taken})
+        return Came(None, [tool_call_of(item) for item in items], {"state": self._json(state), "taken": taken})
 
 
 @dataclass
@@ -153,25 +153,25 @@ class _Sorted:
     """The pending calls: what runs, what the agent is told of the others, and what nobody has decided."""
 
     runs: list[tuple[ToolApprovalItem, Verdict]]
-    told: list[tuple[ToolApprovalItem, str]]
+    replies: list[tuple[ToolApprovalItem, str]]
     fresh: list[ToolApprovalItem]
     newly_taken: dict[str, str]  # the ids of corrected calls, and what approved them
 
     @classmethod
-    def of(cls, items: list[ToolApprovalItem], verdicts: list[Verdict], taken: Mapping[str, str]) -> _Sorted:
+    def from_items(cls, items: list[ToolApprovalItem], verdicts: list[Verdict], taken: Mapping[str, str]) -> _Sorted:
         """Sort the pending calls by the verdicts of the newest gate.
 
         A call that is exactly what people edited an earlier one of the same agent to has their approval, once.
         """
-        found, left = cls([], [], [], {}), {each.id: each for each in verdicts}
-        by_call = {each.call: each for each in verdicts}
-        open_edits = [each for each in verdicts if each.kind == "edit" and each.id not in taken.values()]
+        found, left = cls([], [], [], {}), {decision.id: decision for decision in verdicts}
+        by_call = {decision.call: decision for decision in verdicts}
+        open_edits = [edit for edit in verdicts if edit.kind == "edit" and edit.id not in taken.values()]
         for item in items:
             call = item.call_id or ""
             verdict, corrects = by_call.get(call), left.get(taken.get(call, ""))
             if corrects is None and verdict is None:
-                made = digest(name_of(item), arguments_of(item))
-                same = (each for each in open_edits if (each.agent, each.digest) == (agent_of(item), made))
+                made = digest_call(name_of(item), arguments_of(item))
+                same = (edit for edit in open_edits if (edit.agent, edit.digest) == (agent_of(item), made))
                 corrects = next(same, None)
                 if corrects is not None:
                     open_edits.remove(corrects)
@@ -181,25 +181,25 @@ class _Sorted:
 
     def next(self, standing: str) -> tuple[ToolApprovalItem, Verdict] | None:
         """Return the call to run now: the one at which the run stands, or else the first."""
-        return next((each for each in self.runs if each[1].id == standing), self.runs[0] if self.runs else None)
+        return next((pair for pair in self.runs if pair[1].id == standing), self.runs[0] if self.runs else None)
 
     def _place(self, item: ToolApprovalItem, verdict: Verdict | None, corrects: Verdict | None) -> None:
         approved = corrects or (verdict if verdict is not None and verdict.kind == "approve" else None)
         if approved is not None and approved.done:
-            self.told.append((item, str(approved.result)))
+            self.replies.append((item, str(approved.result)))
         elif approved is not None:
             self.runs.append((item, approved))
         elif verdict is None:
             self.fresh.append(item)
         else:
-            self.told.append((item, corrected(verdict) if verdict.kind == "edit" else verdict.words))
+            self.replies.append((item, describe_correction(verdict) if verdict.kind == "edit" else verdict.words))
 
 
 def _output(result: Result, call: str) -> str:
     """Return what the call gave, as the agent reads it."""
-    for each in result.new_items:
-        if isinstance(each, ToolCallOutputItem) and _call_id(each.raw_item) == call:
-            return str(each.output)
+    for item in result.new_items:
+        if isinstance(item, ToolCallOutputItem) and _call_id(item.raw_item) == call:
+            return str(item.output)
     return f"It ran inside another agent. {OTHERWISE}"
 
 

@@ -8,14 +8,14 @@ from typing import Any
 from agents import FunctionTool
 from agents.items import ToolApprovalItem
 
-from ..sending import plain
+from ..sending import to_json_data
 from ..tool_runs.plan import ToolCall
 from ..tool_runs.verdicts import OTHERWISE, Verdict
 
 NOT_SAID = ("id", "call_id", "type", "status", "name", "created_by")  # of a call: they tell nothing of what it does
 
 
-def called(item: ToolApprovalItem) -> ToolCall:
+def tool_call_of(item: ToolApprovalItem) -> ToolCall:
     """Return the interruption as a call."""
     name, tool = name_of(item), _tool_of(item)
     return ToolCall(
@@ -48,7 +48,7 @@ def arguments_of(item: ToolApprovalItem) -> dict[str, Any]:
     """
     given = item.arguments
     if given is None:
-        return {name: each for name, each in _members(item.raw_item).items() if name not in NOT_SAID}
+        return {name: value for name, value in _members(item.raw_item).items() if name not in NOT_SAID}
     given = given or "{}"
     try:
         found = json.loads(given, object_pairs_hook=_once, parse_constant=_no_constant)
@@ -57,7 +57,7 @@ def arguments_of(item: ToolApprovalItem) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"input": given}
 
 
-def corrected(verdict: Verdict) -> str:
+def describe_correction(verdict: Verdict) -> str:
     """Return what the agent is told of an edited call: who corrected it, how, and what to do."""
     call = f"{verdict.tool}({json.dumps(verdict.arguments, ensure_ascii=False)})"
     return (
@@ -68,19 +68,19 @@ def corrected(verdict: Verdict) -> str:
 
 def _tool_of(item: ToolApprovalItem) -> FunctionTool | None:
     tools = getattr(item.agent, "tools", None) or []
-    return next((each for each in tools if isinstance(each, FunctionTool) and each.name == item.tool_name), None)
+    return next((tool for tool in tools if isinstance(tool, FunctionTool) and tool.name == item.tool_name), None)
 
 
 def _members(raw: Any) -> dict[str, Any]:
     """Return what the model said of a call, without what it left out."""
-    found = plain(raw)
-    return _said(found) if isinstance(found, dict) else {}
+    found = to_json_data(raw)
+    return _without_none(found) if isinstance(found, dict) else {}
 
 
-def _said(value: Any) -> Any:
+def _without_none(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _said(each) for name, each in value.items() if each is not None}
-    return [_said(each) for each in value] if isinstance(value, list) else value
+        return {name: _without_none(member) for name, member in value.items() if member is not None}
+    return [_without_none(item) for item in value] if isinstance(value, list) else value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 
 from ..approvals import Pending
 from ..client import AsyncHoldpoint
-from ..tool_runs.starting import Asked, Placed, Shown, ended, found, started
+from ..tool_runs.starting import Asked, Placed, Shown, find_tool_run, run_to_end, start_tool_run
 from .framework import OpenAIAgent, Options, Result
 
 
@@ -49,8 +49,8 @@ async def run(
     Raises StillOpen after the timeout, Rejected, Withdrawn and Stopped where people ended the run, AlreadyDone for a
     key whose run has ended (`result` is its output), CannotAsk, CannotResume, StateTooLarge and KeyReused.
     """
-    asked = Asked.of(asking)
-    return await ended(await started(hp, OpenAIAgent(agent, Options(**asked.own)), input, asked), timeout)
+    asked = Asked.from_arguments(asking)
+    return await run_to_end(await start_tool_run(hp, OpenAIAgent(agent, Options(**asked.own)), input, asked), timeout)
 
 
 def run_sync(
@@ -78,8 +78,8 @@ async def defer(
     agent: Agent[Any], input: str | list[TResponseInputItem], *, hp: AsyncHoldpoint, **asking: Unpack[Asking]
 ) -> Result | Pending:
     """Run the agent until calls need approval, and return the open gate without waiting; or its result, if none do."""
-    asked = Asked.of(asking)
-    begun = await started(hp, OpenAIAgent(agent, Options(**asked.own)), input, asked)
+    asked = Asked.from_arguments(asking)
+    begun = await start_tool_run(hp, OpenAIAgent(agent, Options(**asked.own)), input, asked)
     return await begun.to_the_end(timeout=None, defer=True)
 
 
@@ -90,5 +90,5 @@ async def resume(
 
     Calls that ran are not run again: the agent gets their recorded results.
     """
-    asked = Asked.of(asking)
-    return await ended(await found(hp, OpenAIAgent(agent, Options(**asked.own)), gate, asked), timeout)
+    asked = Asked.from_arguments(asking)
+    return await run_to_end(await find_tool_run(hp, OpenAIAgent(agent, Options(**asked.own)), gate, asked), timeout)

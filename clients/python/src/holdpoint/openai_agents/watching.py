@@ -82,12 +82,12 @@ def watching_nested(agent: Agent[Any]) -> None:
     seen: set[int] = set()
     waiting: list[tuple[Agent[Any], bool]] = [(agent, False)]
     while waiting:
-        each, nested = waiting.pop()
-        if id(each) in seen:
+        current, nested = waiting.pop()
+        if id(current) in seen:
             continue
-        seen.add(id(each))
-        if nested and not isinstance(each.hooks, _AgentWatch):
-            each.hooks = _AgentWatch(each.hooks)
-        waiting += [(other, nested) for other in each.handoffs if isinstance(other, Agent)]
-        inside = [getattr(tool, "_agent_instance", None) for tool in each.tools]
+        seen.add(id(current))
+        if nested and not isinstance(current.hooks, _AgentWatch):
+            current.hooks = _AgentWatch(current.hooks)
+        waiting += [(other, nested) for other in current.handoffs if isinstance(other, Agent)]
+        inside = [getattr(tool, "_agent_instance", None) for tool in current.tools]
         waiting += [(other, True) for other in inside if isinstance(other, Agent)]

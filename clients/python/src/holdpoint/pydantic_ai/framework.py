@@ -15,7 +15,7 @@ from pydantic_ai import Agent, AgentRunResult, DeferredToolRequests, DeferredToo
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ToolCallPart
 
 from ..calls import one_line
-from ..endings import sentence
+from ..endings import end_sentence
 from ..errors import CannotAsk, CannotResume
 from ..tool_runs.driving import ToolRun
 from ..tool_runs.plan import Came, ToolCall
@@ -37,7 +37,7 @@ class PydanticAgent:
     """An agent of Pydantic AI."""
 
     name = "pydantic_ai"
-    told = ""
+    limitation = ""
 
     def __init__(self, agent: Agent[Any, Any], options: Options) -> None:
         self.own, self.options = agent, options
@@ -54,8 +54,8 @@ class PydanticAgent:
         if (made_by := saved.get("agent", "")) != self.agent:
             raise CannotResume(f"The run is of the agent {made_by}, not of {self.agent}. Resume it with {made_by}.")
         messages = self._messages(saved.get("messages"))
-        watch = Performed(run, {each.call: each for each in run.verdicts})
-        approvals = {each.call: _answered(each) for each in run.verdicts}
+        watch = Performed(run, {verdict.call: verdict for verdict in run.verdicts})
+        approvals = {verdict.call: _answered(verdict) for verdict in run.verdicts}
         calls = await self._external(messages, saved.get("external") or [])
         results = DeferredToolResults(approvals=dict(approvals), calls=calls)
         return await self._came(await self._run(watch, message_history=messages, deferred_tool_results=results), watch)
@@ -79,13 +79,13 @@ class PydanticAgent:
                 )
             if asked.approvals:
                 messages = ModelMessagesTypeAdapter.dump_python(result.all_messages(), mode="json")
-                elsewhere = [each.tool_call_id for each in asked.calls]
+                elsewhere = [call.tool_call_id for call in asked.calls]
                 kept = {"agent": self.agent, "messages": messages, "external": elsewhere}
                 made = [part.tool_call_id for part in result.response.tool_calls]  # in the model's order
-                ordered = sorted(asked.approvals, key=lambda each: made.index(each.tool_call_id))
-                return Came(result, [_called(each, asked, watch) for each in ordered], kept)
+                ordered = sorted(asked.approvals, key=lambda call: made.index(call.tool_call_id))
+                return Came(result, [_called(call, asked, watch) for call in ordered], kept)
             messages = result.all_messages()
-            calls = await self._external(messages, [each.tool_call_id for each in asked.calls])
+            calls = await self._external(messages, [call.tool_call_id for call in asked.calls])
             results = DeferredToolResults(calls=calls)
             result = await self._run(watch, message_history=messages, deferred_tool_results=results)
         return Came(result, output=result.output)
@@ -93,24 +93,24 @@ class PydanticAgent:
     async def _external(self, messages: list[ModelMessage], ids: list[str]) -> dict[str, Any]:
         """Return the results of the calls that are done elsewhere."""
         parts = [part for message in messages for part in message.parts if isinstance(part, ToolCallPart)]
-        waiting = [each for each in parts if each.tool_call_id in ids]
+        waiting = [call for call in parts if call.tool_call_id in ids]
         if waiting and self.options.external is None:
             raise CannotResume(f"The agent waits for {waiting[0].tool_name} too: resume with external=, as it was run.")
-        return {each.tool_call_id: await self.options.external(each) for each in waiting if self.options.external}
+        return {call.tool_call_id: await self.options.external(call) for call in waiting if self.options.external}
 
     def _messages(self, saved: Any) -> list[ModelMessage]:
         try:
             return ModelMessagesTypeAdapter.validate_python(saved)
         except ValidationError as error:
             raise CannotResume(
-                f"The saved messages cannot be read: {sentence(one_line(error))} Resume with the version of "
+                f"The saved messages cannot be read: {end_sentence(one_line(error))} Resume with the version of "
                 "pydantic-ai that saved them, or run the agent anew."
             ) from error
 
 
 def _called(part: ToolCallPart, asked: DeferredToolRequests, watch: Performed) -> ToolCall:
-    told = asked.metadata.get(part.tool_call_id) or {}
-    notes = tuple(f"{part.tool_name}: {name}: {told[name]}" for name in told)
+    metadata = asked.metadata.get(part.tool_call_id) or {}
+    notes = tuple(f"{part.tool_name}: {name}: {metadata[name]}" for name in metadata)
     return ToolCall(
         id="", tool=part.tool_name, call=part.tool_call_id, arguments=part.args_as_dict(),
         schema=watch.schemas.get(part.tool_name), notes=notes,

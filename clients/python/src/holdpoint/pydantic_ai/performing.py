@@ -12,7 +12,7 @@ from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolFailed, T
 from pydantic_ai.messages import ToolCallPart, ToolReturn
 
 from ..tool_runs.driving import ToolRun
-from ..tool_runs.verdicts import Verdict, removed
+from ..tool_runs.verdicts import Verdict, removed_tool_error
 
 SAYS = (
     ModelRetry,
@@ -33,10 +33,14 @@ class Performed(AbstractCapability[Any]):
 
     async def prepare_tools(self, ctx: RunContext[Any], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:
         """Remember the schemas, for the forms at the gate. Raises CannotResume for an approved tool that is gone."""
-        found = {each.name: each.parameters_json_schema for each in tool_defs}
-        waiting = [] if self.schemas else [each for each in self.verdicts.values() if each.runs and not each.done]
-        if self.run is not None and (missing := next((each for each in waiting if each.tool not in found), None)):
-            raise removed(missing.tool, self.run.framework.agent, self.run.gate)
+        found = {tool_def.name: tool_def.parameters_json_schema for tool_def in tool_defs}
+        waiting = (
+            [] if self.schemas else [verdict for verdict in self.verdicts.values() if verdict.runs and not verdict.done]
+        )
+        if self.run is not None and (
+            missing := next((verdict for verdict in waiting if verdict.tool not in found), None)
+        ):
+            raise removed_tool_error(missing.tool, self.run.framework.agent, self.run.gate)
         self.schemas |= found
         return tool_defs
 
@@ -49,25 +53,25 @@ class Performed(AbstractCapability[Any]):
         verdict = self.verdicts.get(call.tool_call_id) if ctx.tool_call_approved else None
         if verdict is None or self.run is None:
             return await handler(args)
-        said: list[BaseException] = []
+        raised: list[BaseException] = []
 
         async def do() -> Any:
             try:
                 given = await handler(args)
             except SAYS as error:
-                said.append(error)
+                raised.append(error)
                 return f"The tool told the agent: {error}"
             said_result.append(given)
             return given.return_value if isinstance(given, ToolReturn) else given
 
         said_result: list[Any] = []
         recorded = await self.run.perform(verdict, call.tool_name, call.args_as_dict(), do)
-        if said:
-            raise said[0]
-        return _told(verdict, said_result[0] if said_result else recorded)
+        if raised:
+            raise raised[0]
+        return _explain_edit(verdict, said_result[0] if said_result else recorded)
 
 
-def _told(verdict: Verdict, result: Any) -> Any:
+def _explain_edit(verdict: Verdict, result: Any) -> Any:
     """Return the result; of an edited call with a message that says what people changed."""
     if verdict.kind != "edit":
         return result

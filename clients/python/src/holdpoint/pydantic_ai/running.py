@@ -10,7 +10,7 @@ from typing_extensions import Unpack
 
 from ..approvals import Pending
 from ..client import AsyncHoldpoint
-from ..tool_runs.starting import Asked, Placed, Shown, ended, found, started
+from ..tool_runs.starting import Asked, Placed, Shown, find_tool_run, run_to_end, start_tool_run
 from .framework import External, Options, PydanticAgent
 
 
@@ -40,8 +40,10 @@ async def run(
     Raises StillOpen after the timeout, Rejected, Withdrawn and Stopped where people ended the run, AlreadyDone for a
     key whose run has ended (`result` is its output), CannotAsk, CannotResume, StateTooLarge and KeyReused.
     """
-    asked = Asked.of(asking)
-    return await ended(await started(hp, PydanticAgent(agent, Options(**asked.own)), prompt, asked), timeout)
+    asked = Asked.from_arguments(asking)
+    return await run_to_end(
+        await start_tool_run(hp, PydanticAgent(agent, Options(**asked.own)), prompt, asked), timeout
+    )
 
 
 def run_sync(
@@ -69,8 +71,8 @@ async def defer(
     agent: Agent[Any, Any], prompt: str, *, hp: AsyncHoldpoint, **asking: Unpack[Asking]
 ) -> AgentRunResult[Any] | Pending:
     """Run the agent until calls need approval, and return the open gate without waiting; or its result, if none do."""
-    asked = Asked.of(asking)
-    begun = await started(hp, PydanticAgent(agent, Options(**asked.own)), prompt, asked)
+    asked = Asked.from_arguments(asking)
+    begun = await start_tool_run(hp, PydanticAgent(agent, Options(**asked.own)), prompt, asked)
     return await begun.to_the_end(timeout=None, defer=True)
 
 
@@ -81,5 +83,5 @@ async def resume(
 
     Calls that ran are not run again: the agent gets their recorded results.
     """
-    asked = Asked.of(asking)
-    return await ended(await found(hp, PydanticAgent(agent, Options(**asked.own)), gate, asked), timeout)
+    asked = Asked.from_arguments(asking)
+    return await run_to_end(await find_tool_run(hp, PydanticAgent(agent, Options(**asked.own)), gate, asked), timeout)

@@ -63,17 +63,17 @@ def server(url: str = "") -> Server:
     return Server(found, str(mine["token"]), str(mine.get("user", "")))
 
 
-def keep(kept: Server) -> Path:
+def keep(login: Server) -> Path:
     """Store the token, for this server, which is the default from now on."""
     everything = _read()
-    servers = {**everything.get("servers", {}), kept.url: {"token": kept.token, "user": kept.user}}
-    return _write({"default": kept.url, "servers": servers})
+    servers = {**everything.get("servers", {}), login.url: {"token": login.token, "user": login.user}}
+    return _write({"default": login.url, "servers": servers})
 
 
 def forget(url: str) -> None:
     """Remove the token for this server."""
     everything = _read()
-    servers = {each: told for each, told in everything.get("servers", {}).items() if each != url}
+    servers = {other_url: entry for other_url, entry in everything.get("servers", {}).items() if other_url != url}
     default = everything.get("default", "")
     _write({"default": next(iter(servers), "") if default == url else default, "servers": servers})
 

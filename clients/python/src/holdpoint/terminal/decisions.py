@@ -29,19 +29,19 @@ def reject(gate: Mapping[str, Any], reason: str, *, back_to: str | None = None) 
     return {"seen": gate["digest"], "verdict": REJECT, "comment": reason, **then}
 
 
-def each(gate: Mapping[str, Any], actions: Mapping[str, Any], comment: str = "", **then: str) -> Json:
+def decide_actions(gate: Mapping[str, Any], actions: Mapping[str, Any], comment: str = "", **then: str) -> Json:
     """Decide each action by itself. Where all of them are rejected, `then` says what the run does."""
     return {"seen": gate["digest"], "actions": dict(actions), "comment": comment, **then}
 
 
 def optional(gate: Mapping[str, Any]) -> list[Json]:
     """List the conditions that a reviewer may add or drop."""
-    return [one for one in gate["card"].get("preconditions") or () if not one.get("required")]
+    return [condition for condition in gate["card"].get("preconditions") or () if not condition.get("required")]
 
 
 def conditioned(gate: Mapping[str, Any], wanted: Sequence[str]) -> Json:
     """Return the members of an approval that has just these of the optional conditions."""
-    offered = {str(one["id"]): bool(one.get("preselected")) for one in optional(gate)}
+    offered = {str(condition["id"]): bool(condition.get("preselected")) for condition in optional(gate)}
     added = [name for name in wanted if not offered.get(name)]
     dropped = [name for name, ticked in offered.items() if ticked and name not in wanted]
     return {"preconditions": added, "dropped": dropped}
@@ -49,25 +49,27 @@ def conditioned(gate: Mapping[str, Any], wanted: Sequence[str]) -> Json:
 
 def answer(gate: Mapping[str, Any], choice: str, value: Any = None, comment: str = "") -> Json:
     """Answer the question of a recovery gate."""
-    said = {"choice": choice, **({} if value is None else {"value": value})}
-    return {"seen": gate["digest"], "verdict": ANSWER, "answer": said, "comment": comment}
+    chosen = {"choice": choice, **({} if value is None else {"value": value})}
+    return {"seen": gate["digest"], "verdict": ANSWER, "answer": chosen, "comment": comment}
 
 
 def rejects_all(actions: Mapping[str, Any]) -> bool:
     """Tell whether every action is rejected, which rejects the gate."""
-    return bool(actions) and all(one["verdict"] == REJECT for one in actions.values())
+    return bool(actions) and all(action["verdict"] == REJECT for action in actions.values())
 
 
 def arguments_of(gate: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of the gate's actions, by id."""
-    return {str(one["id"]): one.get("arguments") for one in gate["card"].get("actions") or ()}
+    return {str(action["id"]): action.get("arguments") for action in gate["card"].get("actions") or ()}
 
 
 def edits_of(gate: Mapping[str, Any], decision: Mapping[str, Any]) -> list[Change]:
     """List what a decision changes in the arguments, by pointers that begin with the action's id."""
     now = arguments_of(gate)
     new = dict(decision.get("arguments") or {})
-    new |= {name: one["arguments"] for name, one in (decision.get("actions") or {}).items() if "arguments" in one}
+    new |= {
+        name: action["arguments"] for name, action in (decision.get("actions") or {}).items() if "arguments" in action
+    }
     return [change for name in now if name in new for change in _edits(now[name], new[name], name)]
 
 
@@ -77,7 +79,7 @@ def _edits(before: Any, after: Any, name: str) -> list[Change]:
 
 def takes(gate: Mapping[str, Any], verdict: str) -> bool:
     """Tell whether some action of the gate takes this verdict."""
-    return any(verdict in (one.get("verdicts") or ()) for one in gate["card"].get("actions") or ())
+    return any(verdict in (action.get("verdicts") or ()) for action in gate["card"].get("actions") or ())
 
 
 def confirming(body: Mapping[str, Any], preview: Mapping[str, Any], confirm: Sequence[int] = ()) -> Json:
@@ -88,4 +90,4 @@ def confirming(body: Mapping[str, Any], preview: Mapping[str, Any], confirm: Seq
 def repeats(preview: Mapping[str, Any]) -> list[int]:
     """List the numbers of the effects that it would repeat."""
     found = preview.get("impact") or {}
-    return [int(one["effect"]) for one in found.get("repeats") or ()]
+    return [int(repeat["effect"]) for repeat in found.get("repeats") or ()]

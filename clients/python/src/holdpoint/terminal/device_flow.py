@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from ..answers import Answer
 from ..errors import BadToken, NotConfigured, Problem
 from ..exchange import Op, Pause, Request
-from ..sending import Api, encoded
+from ..sending import Api, encode_body
 
 SCOPES = ("runs:read", "gates:read", "gates:decide", "runs:order")
 SLOWER = 5.0  # seconds that slow_down adds to the interval
@@ -49,14 +49,14 @@ def signed_in(
     while api.habits.clock() + wait < until:
         yield Pause(wait)
         try:
-            told = yield from api.sent(_post("device/tokens", {"device_code": codes.device_code}))
+            document = yield from api.sent(_post("device/tokens", {"device_code": codes.device_code}))
         except Problem as refused:
             if refused.code == "slow_down":
                 wait += SLOWER
             elif refused.code != "authorization_pending":
                 raise NotGranted(refused.detail) from refused
         else:
-            return Granted.model_validate(told)
+            return Granted.model_validate(document)
     raise NotGranted("Nobody confirmed the code in time. Run `holdpoint login` again.")
 
 
@@ -70,4 +70,4 @@ def revoked(api: Api) -> Op[bool]:
 
 
 def _post(path: str, body: dict[str, object]) -> Request:
-    return Request("POST", path, body=encoded(body))
+    return Request("POST", path, body=encode_body(body))

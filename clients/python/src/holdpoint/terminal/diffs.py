@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Any
 
 from .. import json_pointer
-from .lines import GO, HOLD, PLAIN, SOFT, STOP, Line, Span, line, said
+from .lines import GO, HOLD, PLAIN, SOFT, STOP, Line, Span, make_line, make_span
 from .safe import spell_unseen
 
 DRAWN = 1000  # lines of a text at most
@@ -29,15 +29,15 @@ def draw_diff(drawing: Mapping[str, Any], arguments: Any, mark: str = "") -> Ite
     if max(len(was), len(now)) > DRAWN:
         return
     if mark or drawing.get("was"):
-        yield line(said(f"    {mark or 'compared with what the agent found there when it asked'}:", SOFT))
+        yield make_line(make_span(f"    {mark or 'compared with what the agent found there when it asked'}:", SOFT))
     shown = 0  # lines of the new text
     for group in _compared(was, now).get_grouped_opcodes():
         yield from _folded(group[0][3] - shown)
         for verb, a, b, c, d in group:
             old_style, new_style = ("", PLAIN) if verb == "equal" else (STOP, GO)
-            yield from (line("    ", Span(f"-{spell_unseen(text)}", old_style)) for text in was[a:b] if old_style)
+            yield from (make_line("    ", Span(f"-{spell_unseen(text)}", old_style)) for text in was[a:b] if old_style)
             sign = "+" if old_style else " "
-            yield from (line("    ", Span(f"{sign}{spell_unseen(text)}", new_style)) for text in now[c:d])
+            yield from (make_line("    ", Span(f"{sign}{spell_unseen(text)}", new_style)) for text in now[c:d])
         shown = group[-1][4]
     yield from _folded(len(now) - shown)
 
@@ -64,4 +64,4 @@ def _folded(count: int) -> Iterator[Line]:
     """Yield the mark of lines that are in both texts: they are part of what runs, and stand whole below."""
     if count:
         words = f"{count} lines are in both texts" if count > 1 else "1 line is in both texts"
-        yield line(Span(f"    … {words}; the new text is whole below", HOLD))
+        yield make_line(Span(f"    … {words}; the new text is whole below", HOLD))

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from ..errors import HoldpointError, NotConfigured, Problem, Unreachable
-from .safe import visible
+from .safe import make_visible
 
 DONE, FAILED, USAGE, NOT_FOUND, NO_TOKEN, NOT_ALLOWED, CHANGED, INVALID, UNREACHABLE = range(9)
 MORE_NEEDED, INTERRUPTED = 10, 130
@@ -45,7 +45,7 @@ def ending(command: Callable[[], int]) -> int:
         sys.stdout.flush()
         return code
     except HoldpointError as error:
-        sys.stderr.write(f"holdpoint: {visible(error, lines=True)}\n")
+        sys.stderr.write(f"holdpoint: {make_visible(error, lines=True)}\n")
         return code_of(error)
     except KeyboardInterrupt:
         return INTERRUPTED

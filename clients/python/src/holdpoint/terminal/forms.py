@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import json_pointer
 from ..json_pointer import MISSING
-from .safe import visible
+from .safe import make_visible
 
 DEEPEST, MOST = 12, 200  # levels, and fields
 TEXT, NUMBER, WHOLE, CHOICE, SWITCH, JSON = "text", "number", "whole number", "choice", "yes or no", "JSON"
@@ -72,7 +72,7 @@ def written(value: Any, kind: str) -> str:
     if kind == TEXT and isinstance(value, str):
         return value
     text = json.dumps(value, ensure_ascii=False)
-    return text if visible(text) == text else json.dumps(value).replace("\x7f", "\\u007f")
+    return text if make_visible(text) == text else json.dumps(value).replace("\x7f", "\\u007f")
 
 
 def fields_of(value: Any, schema: Mapping[str, Any]) -> list[Field]:
@@ -93,35 +93,37 @@ def filled(value: Any, fields: Sequence[Field], typed: Mapping[str, str]) -> Any
 
 
 def _walk(
-    value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], place: str, required: bool, found: list[Field]
+    value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], place: str, required: bool, fields: list[Field]
 ) -> None:
-    told = _resolved(schema, root)
+    resolved = _resolved(schema, root)
     if isinstance(value, dict) and value and place.count("/") < DEEPEST:
-        known: Mapping[str, Any] = told.get("properties") or {}
-        needed = told.get("required") or ()
-        for name in [*value, *(each for each in known if each not in value)]:
+        known: Mapping[str, Any] = resolved.get("properties") or {}
+        needed = resolved.get("required") or ()
+        for name in [*value, *(key for key in known if key not in value)]:
             inner = known.get(name) if isinstance(known.get(name), Mapping) else {}
             at = place + json_pointer.pointer_to(name)
-            _walk(value.get(name, MISSING), inner or {}, root, at, name in needed, found)
+            _walk(value.get(name, MISSING), inner or {}, root, at, name in needed, fields)
         return
-    if value is MISSING and told.get("type") == "object":
+    if value is MISSING and resolved.get("type") == "object":
         return  # an optional part that is not there: the browser's form makes those
-    options = tuple(told["enum"]) if isinstance(told.get("enum"), list) else ()
-    kind = CHOICE if options else _kind(value, told)
-    label = str(told.get("title") or json_pointer.parts_of(place)[-1] if place else told.get("title") or "value")
-    found.append(Field(place, label, kind, value, str(told.get("description") or ""), options, required))
+    options = tuple(resolved["enum"]) if isinstance(resolved.get("enum"), list) else ()
+    kind = CHOICE if options else _kind(value, resolved)
+    label = str(
+        resolved.get("title") or json_pointer.parts_of(place)[-1] if place else resolved.get("title") or "value"
+    )
+    fields.append(Field(place, label, kind, value, str(resolved.get("description") or ""), options, required))
 
 
 def _kind(value: Any, schema: Mapping[str, Any]) -> str:
     types = schema.get("type")
-    one = types if isinstance(types, str) else ""
-    if isinstance(value, str) and visible(value, lines=True) != value:
+    kind = types if isinstance(types, str) else ""
+    if isinstance(value, str) and make_visible(value, lines=True) != value:
         return JSON  # in a text box it would be sent to the terminal as it is
-    if isinstance(value, str) or (value is MISSING and one == "string"):
-        return TEXT if one in ("string", "") else JSON
-    if one == "boolean":
+    if isinstance(value, str) or (value is MISSING and kind == "string"):
+        return TEXT if kind in ("string", "") else JSON
+    if kind == "boolean":
         return SWITCH
-    return {"integer": WHOLE, "number": NUMBER}.get(one, JSON)
+    return {"integer": WHOLE, "number": NUMBER}.get(kind, JSON)
 
 
 def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -133,7 +135,7 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str
         target = json_pointer.get(root, reference[1:])
         if not isinstance(target, Mapping):
             return {}
-        schema = {**target, **{name: each for name, each in schema.items() if name != "$ref"}}
+        schema = {**target, **{name: value for name, value in schema.items() if name != "$ref"}}
     return {}
 
 

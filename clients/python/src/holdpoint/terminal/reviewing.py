@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..exchange import Op, Request
-from ..sending import Api, encoded
+from ..sending import Api, encode_body
 
 Json = dict[str, Any]
 MOST = 1000  # gates or runs that are listed
@@ -112,4 +112,4 @@ def _read(api: Api, path: str, **query: str) -> Op[Any]:
 
 
 def _sent(api: Api, path: str, body: Mapping[str, Any], *, key: str = "") -> Op[Any]:
-    return (yield from api.sent(Request("POST", path, body=encoded(body), key=key)))
+    return (yield from api.sent(Request("POST", path, body=encode_body(body), key=key)))

@@ -9,41 +9,44 @@ from __future__ import annotations
 
 import unicodedata
 
-from .unseen_characters import PILE, unseen
+from .unseen_characters import PILE, find_unseen
 
 
-def visible(text: object, *, lines: bool = False) -> str:
+def make_visible(text: object, *, lines: bool = False) -> str:
     """Return the text with everything that is not seen, or that moves what is seen, as code points.
 
     Tabs, and spaces that are ordinary in prose, become plain spaces. Line breaks stay where `lines` is set; otherwise
     they become ` ⏎ `.
     """
-    told: list[str] = []
+    shown: list[str] = []
     marks = 0
     for character in spell_unseen(str(text).replace("\r\n", "\n"), value=False):
         kind = unicodedata.category(character)
         marks = marks + 1 if kind in ("Mn", "Me") else 0
         if character == "\n":
-            told.append("\n" if lines else " ⏎ ")
+            shown.append("\n" if lines else " ⏎ ")
         elif character == "\t" or kind == "Zs":
-            told.append(" ")
+            shown.append(" ")
         else:
-            told.append(_point(character) if marks > PILE else character)
-    return "".join(told)
+            shown.append(_point(character) if marks > PILE else character)
+    return "".join(shown)
 
 
 def as_it_runs(text: str) -> str:
     """Return the text of a value with its odd spaces, and the blanks at its ends, as code points: they run with it."""
     inside = text.strip()
     first, _, last = text.partition(inside) if inside else (text, "", "")
-    ends = ("".join(each if each in "\r\n" else _point(each) for each in blanks) for blanks in (first, last))
+    ends = (
+        "".join(character if character in "\r\n" else _point(character) for character in blanks)
+        for blanks in (first, last)
+    )
     return spell_unseen(inside).join(ends)
 
 
 def spell_unseen(text: str, *, value: bool = True) -> str:
     """Return the text, or a part of a value, with what is not seen in it as code points."""
     parts, at = [], 0
-    for start, end in unseen(text, value=value):
+    for start, end in find_unseen(text, value=value):
         parts += [text[at:start], *map(_point, text[start:end])]
         at = end
     return "".join([*parts, text[at:]])
@@ -55,22 +58,22 @@ def _point(character: str) -> str:
 
 def one_line(text: object, width: int) -> str:
     """Return the text on one line of at most so many columns, cut with `…`."""
-    plain = visible(text)
-    if columns(plain) <= width:
+    plain = make_visible(text)
+    if count_columns(plain) <= width:
         return plain
-    while plain and columns(plain) > width - 1:
+    while plain and count_columns(plain) > width - 1:
         plain = plain[:-1]
     return plain + "…"
 
 
-def columns(text: str) -> int:
+def count_columns(text: str) -> int:
     """Return how many columns a terminal takes for the text."""
-    return sum(_width(each) for each in text)
+    return sum(_width(character) for character in text)
 
 
-def padded(text: str, width: int) -> str:
+def pad_text(text: str, width: int) -> str:
     """Return the text, filled up to so many columns."""
-    return text + " " * max(width - columns(text), 0)
+    return text + " " * max(width - count_columns(text), 0)
 
 
 def _width(character: str) -> int:

@@ -68,7 +68,7 @@ _IN_PROSE = re.compile(  # beside a word, as a blank is; between Chinese or Japa
 )
 
 
-def unseen(text: str, *, value: bool = False) -> Iterator[tuple[int, int]]:
+def find_unseen(text: str, *, value: bool = False) -> Iterator[tuple[int, int]]:
     """Yield start and end of each stretch to mark: a run of one character, of tags, or a pile of combining marks.
 
     `value`: it may run as it is, so that no space is ordinary but the plain one.

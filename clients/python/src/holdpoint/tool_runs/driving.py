@@ -13,9 +13,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ..answers import Turn
 from ..approvals import Pending
-from ..calls import FORGOTTEN, kept, one_line, refuse_unfinished
+from ..calls import FORGOTTEN, one_line, refuse_unfinished, result_as_json
 from ..client import AsyncHoldpoint
-from ..endings import refused, sentence
+from ..endings import end_sentence, gate_refusal
 from ..errors import (
     AlreadyDone,
     CannotResume,
@@ -31,9 +31,9 @@ from ..errors import (
 )
 from ..plans import Card
 from ..runs import AsyncRun
-from ..sending import encoded
-from .plan import Came, Words, digest, named
-from .verdicts import Verdict, entered, verdicts
+from ..sending import encode_body
+from .plan import Came, Words, digest_call, name_tool_calls
+from .verdicts import Verdict, entered_results, read_verdicts
 
 R = TypeVar("R")
 LOG = logging.getLogger("holdpoint")
@@ -47,11 +47,11 @@ COMES_WITHIN = 10.0  # seconds in which a framework makes the call at which the 
 
 
 class Framework(Protocol[R]):
-    """An adapter's work for its framework. `told` is shown on every card."""
+    """An adapter's work for its framework. `limitation` is shown on every card."""
 
     name: str
     agent: str
-    told: str
+    limitation: str
 
     async def start(self, input: Any) -> Came[R]:
         """Run the agent from its input."""
@@ -79,7 +79,7 @@ class ToolRun(Generic[R]):
     @property
     def verdicts(self) -> list[Verdict]:
         """Return the verdicts on the calls of the newest gate."""
-        return verdicts(self.state)
+        return read_verdicts(self.state)
 
     async def to_the_end(self, *, timeout: float | None, defer: bool) -> R | Pending:
         """Work until the agent has ended, and return its result; with `defer`, until it asks.
@@ -114,7 +114,7 @@ class ToolRun(Generic[R]):
         try:
             turn = await self.run.save(step, set=fields, next_step=next_step)
         except (Problem, Unreachable) as error:
-            size = len(encoded(fields))
+            size = len(encode_body(fields))
             # A server closes the connection on a request that is far too large, before it was sent whole.
             if (isinstance(error, Problem) and (error.status == 413 or "the limit is" in str(error))) or size > LARGE:
                 raise StateTooLarge(
@@ -142,7 +142,7 @@ class ToolRun(Generic[R]):
 
     async def begin(self, verdict: Verdict, tool: str, arguments: Any) -> Performing:
         """Begin the effect of one call; others wait meanwhile. Raises CannotResume for a call that nobody approved."""
-        if digest(tool, arguments) != verdict.digest:
+        if digest_call(tool, arguments) != verdict.digest:
             other = f"{tool} would run with other arguments than people approved at gate {self.gate or '?'}"
             raise CannotResume(f"{other}, so it did not run. Start the agent anew.")
         async with self._one_at_a_time:
@@ -152,9 +152,9 @@ class ToolRun(Generic[R]):
             if not standing:
                 await self.save("go_on", "call", calling=verdict.id, before=self.state.get("results") or {})
             effect = await self.run.begin("call")
-            stands = next((each for each in self.run.state["calls"] if each["id"] == verdict.id), None)
+            stands = next((call for call in self.run.state["calls"] if call["id"] == verdict.id), None)
             performing = Performing(self, verdict.id, effect)
-            if stands is None or digest(stands["tool"], stands["arguments"]) != digest(tool, arguments):
+            if stands is None or digest_call(stands["tool"], stands["arguments"]) != digest_call(tool, arguments):
                 await performing.unknown("The run has other arguments than the framework.")
                 raise CannotResume(
                     f"The run's state has another call than {tool} by now. It did not run. Resume again."
@@ -200,7 +200,7 @@ class ToolRun(Generic[R]):
         if step == "review":
             return await self._ask(defer), None
         if step == "back":
-            return await self.save("back", "go_on", results=entered(self.state)), None
+            return await self.save("back", "go_on", results=entered_results(self.state)), None
         if turn.next.kind == "undo":
             raise CannotResume(f"Run {self.run.id} has to take back what it did, which this framework cannot.")
         self._at, self._under_way = self.state.get("calling") or "" if step == "call" else "", False
@@ -209,12 +209,12 @@ class ToolRun(Generic[R]):
     async def _came(self, step: str, came: Came[R]) -> tuple[Turn, R | None]:
         """Save where the framework stopped."""
         if not came.calls:
-            return await self.save(step, "", output=kept(came.output)), came.result
-        calls = named(came.calls)
-        card = self.words.card(self.framework.agent, calls, self.framework.told)
+            return await self.save(step, "", output=result_as_json(came.output)), came.result
+        calls = name_tool_calls(came.calls)
+        card = self.words.card(self.framework.agent, calls, self.framework.limitation)
         turn = await self.save(
             step, None if step == "agent" else "ready", checkpoint=came.checkpoint,
-            calls=[each.saved() for each in calls], card=card.body(), calling="", results={}, before={},
+            calls=[call.saved() for call in calls], card=card.body(), calling="", results={}, before={},
             told=len(self.state.get("feedback") or []),
         )  # fmt: skip
         return turn, None
@@ -225,10 +225,12 @@ class ToolRun(Generic[R]):
         try:
             return await self.run.ask("review", card, deferred=defer)
         except Invalid as error:
-            if error.code.startswith("tool_") or not any(each.arguments_schema for each in card.actions):
+            if error.code.startswith("tool_") or not any(action.arguments_schema for action in card.actions):
                 raise
             LOG.warning("Asked without the tools' schemas: %s", error)
-        bare = [{name: each for name, each in action.items() if name != "schema"} for action in card.body()["actions"]]
+        bare = [
+            {name: value for name, value in action.items() if name != "schema"} for action in card.body()["actions"]
+        ]
         return await self.run.ask("review", Card.model_validate({**card.body(), "actions": bare}), deferred=defer)
 
     async def _claimed(self, timeout: float | None, defer: bool) -> Turn:
@@ -259,12 +261,12 @@ class ToolRun(Generic[R]):
         known: dict[str, Any] = {"gate": self.gate, "run": row.id, "url": ""}
         if row.status == "completed":
             saved = await self.run.checkpoint(row.seq)
-            told = f"Run {row.id} of {self.framework.agent} has ended already; use its result."
-            return AlreadyDone(told, result=saved.state.get("output"), **known)
+            message = f"Run {row.id} of {self.framework.agent} has ended already; use its result."
+            return AlreadyDone(message, result=saved.state.get("output"), **known)
         gate = await self.hp.gate(self.gate) if self.gate else None
-        if gate is not None and (refusal := refused(gate, gate.actions, known | {"url": gate.url})) is not None:
+        if gate is not None and (refusal := gate_refusal(gate, gate.actions, known | {"url": gate.url})) is not None:
             return refusal
-        return Stopped(sentence(f"Run {row.id} is {row.status}: {row.reason}"), reason=row.reason, **known)
+        return Stopped(end_sentence(f"Run {row.id} is {row.status}: {row.reason}"), reason=row.reason, **known)
 
     async def _let_go(self) -> None:
         """Release the run, so that another process need not wait for the lease to end."""
@@ -280,7 +282,7 @@ class ToolRun(Generic[R]):
 class Performing:
     """A call in progress, whose end is reported once."""
 
-    of: ToolRun[Any]
+    tool_run: ToolRun[Any]
     id: str
     effect: Any
     reported: bool = False
@@ -290,18 +292,18 @@ class Performing:
         """Report that it ran, with its result; a second report changes nothing. Raises StateTooLarge."""
         if self.reported:
             return
-        results = {**(self.of.state.get("results") or {}), self.id: kept(result)}
-        turn = await self._report(lambda: self.of.run.done(self.effect, {"results": results}, next_step="go_on"))
+        results = {**(self.tool_run.state.get("results") or {}), self.id: result_as_json(result)}
+        turn = await self._report(lambda: self.tool_run.run.done(self.effect, {"results": results}, next_step="go_on"))
         if turn is not None and turn.gate is not None:
-            size = len(encoded(results[self.id]))
+            size = len(encode_body(results[self.id]))
             self.refused = StateTooLarge(NOT_KEPT.format(call=self.id, size=size))
             raise self.refused
-        self.of.state["results"] = results
+        self.tool_run.state["results"] = results
 
     async def unknown(self, error: str = FORGOTTEN) -> None:
         """Report that nobody knows whether it ran: people are asked."""
         try:
-            await self._report(lambda: self.of.run.unknown(self.effect, error))
+            await self._report(lambda: self.tool_run.run.unknown(self.effect, error))
         except Problem as own:
             LOG.warning("Call %s could not be reported: %s", self.id, own)
 
@@ -315,4 +317,4 @@ class Performing:
             LOG.info("Call %s was reported before", self.id)
             return None
         finally:
-            await self.of.left_call(self.id)
+            await self.tool_run.left_call(self.id)

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from .. import exact_calls
-from ..endings import sentence
+from ..endings import end_sentence
 from ..errors import CannotAsk, NotJson
 from ..json_pointer import pointer_to
 from ..plans import Action, Card, Risk, Step
-from ..sending import plain
+from ..sending import to_json_data
 
 R = TypeVar("R")
 FORMAT = 1  # of the state; a version of the plan carries it
@@ -90,8 +90,8 @@ class ToolCall:
 
     def saved(self) -> dict[str, Any]:
         """Return what the state keeps of it."""
-        told = {"id": self.id, "tool": self.tool, "call": self.call, "agent": self.agent}
-        return {**told, "arguments": self.arguments, "asked": self.arguments}
+        members = {"id": self.id, "tool": self.tool, "call": self.call, "agent": self.agent}
+        return {**members, "arguments": self.arguments, "asked": self.arguments}
 
 
 @dataclass
@@ -104,18 +104,18 @@ class Came(Generic[R]):
     output: Any = None
 
 
-def digest(tool: str, arguments: Any) -> str:
+def digest_call(tool: str, arguments: Any) -> str:
     """Return the SHA-256, in hex, of a call in canonical JSON: 1 and 1.0 are two things. Raises CannotAsk."""
     try:
-        return exact_calls.digest(tool, plain(arguments))
+        return exact_calls.digest_values(tool, to_json_data(arguments))
     except (NotJson, ValueError) as error:
         raise CannotAsk(
-            f"The arguments of {tool} cannot be shown: {sentence(str(error))} The model must give values that JSON can "
-            "hold."
+            f"The arguments of {tool} cannot be shown: {end_sentence(str(error))} The model must give values that "
+            "JSON can hold."
         ) from error
 
 
-def named(calls: Sequence[ToolCall]) -> list[ToolCall]:
+def name_tool_calls(calls: Sequence[ToolCall]) -> list[ToolCall]:
     """Return the calls with their names at the gate: the tool's, numbered where it is called twice.
 
     Raises CannotAsk without calls, with too many, for two calls under one id, and for arguments that are no JSON.
@@ -126,19 +126,19 @@ def named(calls: Sequence[ToolCall]) -> list[ToolCall]:
         raise CannotAsk(f"The agent made {len(calls)} calls at once; a gate asks about {MOST} at most. Limit its turn.")
     found: list[ToolCall] = []
     seen: dict[str, int] = {}
-    for each in calls:
-        digest(each.tool, each.arguments)
-        if not each.call or any(each.call == other.call for other in found):
+    for call in calls:
+        digest_call(call.tool, call.arguments)
+        if not call.call or any(call.call == other.call for other in found):
             raise CannotAsk(
-                f"Two calls of the agent have the id {each.call!r}, so a verdict on one could reach the other. The "
+                f"Two calls of the agent have the id {call.call!r}, so a verdict on one could reach the other. The "
                 "model must give each call an id of its own."
             )
         plain_name = (
-            "".join(c if c.isascii() and (c.isalnum() or c in "._:-") else "_" for c in each.tool)[:90] or "call"
+            "".join(c if c.isascii() and (c.isalnum() or c in "._:-") else "_" for c in call.tool)[:90] or "call"
         )
         seen[plain_name] = seen.get(plain_name, 0) + 1
         name = plain_name if seen[plain_name] == 1 else f"{plain_name}_{seen[plain_name]}"
-        found.append(ToolCall(**{**vars(each), "id": name}))
+        found.append(ToolCall(**{**vars(call), "id": name}))
     return found
 
 
@@ -154,13 +154,13 @@ class Words:
     for_whom: str = ""
     resource: str = ""
 
-    def card(self, agent: str, calls: Sequence[ToolCall], told: str = "") -> Card:
-        """Return the card of a gate about these calls. `told`: what the framework cannot do."""
-        actions = [_action(number, each, self.pinned) for number, each in enumerate(calls)]
-        notes = [note for each in calls for note in each.notes]
+    def card(self, agent: str, calls: Sequence[ToolCall], limitation: str = "") -> Card:
+        """Return the card of a gate about these calls. `limitation`: what the framework cannot do."""
+        actions = [_action(number, call, self.pinned) for number, call in enumerate(calls)]
+        notes = [note for call in calls for note in call.notes]
         return Card(
-            title=(self.title or f"{agent}: {', '.join(each.tool for each in calls)}")[:500],
-            summary="\n\n".join(filter(None, [self.summary, told])), risk=self.risk,
+            title=(self.title or f"{agent}: {', '.join(call.tool for call in calls)}")[:500],
+            summary="\n\n".join(filter(None, [self.summary, limitation])), risk=self.risk,
             reasons=[*self.reasons, *notes][:50], for_whom=self.for_whom, resource=self.resource, actions=actions,
         )  # fmt: skip
 
@@ -171,5 +171,5 @@ def _action(number: int, call: ToolCall, pinned: Sequence[str]) -> Action:
     return Action(
         id=call.id, title=f"{title} ({call.agent})" if call.agent else title, tool=tool, effect="call",
         pointer=f"/calls/{number}/arguments",
-        pinned=[pointer_to(each) for each in pinned if each in call.arguments], **known,
+        pinned=[pointer_to(name) for name in pinned if name in call.arguments], **known,
     )  # fmt: skip

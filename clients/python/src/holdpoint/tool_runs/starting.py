@@ -12,7 +12,7 @@ from ..approvals import Pending
 from ..client import AsyncHoldpoint
 from ..errors import CannotResume, KeyReused, NotFound
 from ..plans import Risk
-from ..sending import plain
+from ..sending import to_json_data
 from . import plan
 from .driving import Framework, ToolRun
 from .plan import TITLE, Words
@@ -51,31 +51,31 @@ class Asked:
     own: Mapping[str, Any]  # the framework's
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Asked:
+    def from_arguments(cls, given: Mapping[str, Any]) -> Asked:
         """Sort the arguments."""
-        words = {name: each for name, each in given.items() if name in Shown.__annotations__}
-        placed: Any = {name: each for name, each in given.items() if name in Placed.__annotations__}
-        own = {name: each for name, each in given.items() if name not in words and name not in placed}
+        words = {name: value for name, value in given.items() if name in Shown.__annotations__}
+        placed: Any = {name: value for name, value in given.items() if name in Placed.__annotations__}
+        own = {name: value for name, value in given.items() if name not in words and name not in placed}
         return cls(Words(**words), placed, own)
 
 
-async def started(hp: AsyncHoldpoint, framework: Framework[R], input: Any, asked: Asked) -> ToolRun[R]:
+async def start_tool_run(hp: AsyncHoldpoint, framework: Framework[R], input: Any, asked: Asked) -> ToolRun[R]:
     """Start a run with this input; the same key again is the same run. Raises KeyReused."""
     place, policy = asked.placed, asked.placed.get("policy", "")
     agent, key = place.get("holdpoint_agent", ""), place.get("key", "")
     version, doc = plan.version(framework.name, policy), "An agent of a framework, whose calls are approved one by one."
     await hp.register(version, plan.steps(policy), agent=agent or "-", state=plan.SCHEMA, doc=doc)
-    given = {"input": plain(input)}
+    given = {"input": to_json_data(input)}
     title, where = (asked.words.title or framework.agent)[:TITLE], (place.get("team", ""), place.get("thread", ""))
     try:
         run = await hp.start(given, agent=agent, version=version, title=title, team=where[0], thread=where[1], key=key)
     except KeyReused as error:
-        told = f"The key {key!r} belongs to another input: go on with that one, or choose a new key for this one."
-        raise KeyReused(error.status, {"code": error.code, "detail": told}) from None
+        message = f"The key {key!r} belongs to another input: go on with that one, or choose a new key for this one."
+        raise KeyReused(error.status, {"code": error.code, "detail": message}) from None
     return ToolRun(hp, run, framework, asked.words)
 
 
-async def found(hp: AsyncHoldpoint, framework: Framework[R], gate: int, asked: Asked) -> ToolRun[R]:
+async def find_tool_run(hp: AsyncHoldpoint, framework: Framework[R], gate: int, asked: Asked) -> ToolRun[R]:
     """Return the run of a gate. Raises CannotResume for a gate that is not of this framework's agents."""
     try:
         of = await hp.gate(gate)
@@ -87,7 +87,7 @@ async def found(hp: AsyncHoldpoint, framework: Framework[R], gate: int, asked: A
     return ToolRun(hp, run, framework, asked.words, gate)
 
 
-async def ended(run: ToolRun[R], timeout: float | None) -> R:
+async def run_to_end(run: ToolRun[R], timeout: float | None) -> R:
     """Take the run to its end, and return the framework's result."""
     result = await run.to_the_end(timeout=timeout, defer=False)
     if isinstance(result, Pending):

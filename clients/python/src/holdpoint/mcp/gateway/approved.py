@@ -20,9 +20,9 @@ from ...awaiting import Way
 from ...calls import Allowed, AsyncCall
 from ...client import AsyncHoldpoint
 from ...errors import Altered, HoldpointError, NotJson
-from ...exact_calls import canonical
+from ...exact_calls import encode_canonical
 from ...exchange import Op
-from ...posting import Posting, post
+from ...posting import Posting, post_gate
 from ...sending import Api
 from ..asking import LASTS
 
@@ -53,43 +53,43 @@ class Made:
     newest: dict[str, str]  # the key of the newest gate of a call, by its first key: so that older ones are not asked
 
 
-async def perform(hp: AsyncHoldpoint, posting: Posting, made: Made) -> types.CallToolResult:
+async def perform_call(hp: AsyncHoldpoint, posting: Posting, tool_call: Made) -> types.CallToolResult:
     """Return the result of the call, made as people approved it. Raises HoldpointError and MCPError."""
-    way = await hp._io.run(_asked(hp._api, posting, made.newest))
+    way = await hp._io.run(_asked(hp._api, posting, tool_call.newest))
     await hp._io.run(way.decided())
     with anyio.CancelScope(shield=True):  # begun and not reported, people would have to be asked whether it happened
         allowed = await hp._io.run(_begun(way))
         call = AsyncCall(hp._io, allowed)
         try:
-            await _still(call, made)
-            result = await _sent(call, made, call.arguments)
+            await _still(call, tool_call)
+            result = await _sent(call, tool_call, call.arguments)
         except BaseException as error:
-            await hp._io.run(allowed.left(error))
+            await hp._io.run(allowed.leave(error))
             raise
         added = [HEARD.format(changes="; ".join(call.changes))] if call.changes else []
         try:
-            await call.done(_kept(result, made.keeps))
+            await call.done(_result_to_keep(result, tool_call.keeps))
         except HoldpointError as error:  # it happened: that must not be told as a failure
-            allowed.held.let_go()
+            allowed.run_claim.let_go()
             added.append(UNREPORTED.format(error=error))
-    told = [types.TextContent(text=each) for each in added]
-    return result.model_copy(update={"content": [*result.content, *told]}) if told else result
+    notes = [types.TextContent(text=note) for note in added]
+    return result.model_copy(update={"content": [*result.content, *notes]}) if notes else result
 
 
-async def _still(call: AsyncCall, made: Made) -> None:
+async def _still(call: AsyncCall, tool_call: Made) -> None:
     """Check that the tool is the one that was asked about; else report that nothing was sent."""
     try:
-        if not await made.unchanged():
+        if not await tool_call.unchanged():
             raise Changed(Changed.__doc__)
     except Exception as error:
         await call.failed(str(error), retry=not isinstance(error, Changed))
         raise
 
 
-async def _sent(call: AsyncCall, made: Made, arguments: Json) -> types.CallToolResult:
+async def _sent(call: AsyncCall, tool_call: Made, arguments: Json) -> types.CallToolResult:
     """Make the call; report where it failed, or where nobody knows."""
     try:
-        return await made.send(arguments)
+        return await tool_call.send(arguments)
     except MCPError as error:
         if error.code == types.URL_ELICITATION_REQUIRED:  # once a person was at that page, the same call goes on
             await call.failed(error.message, retry=True)
@@ -103,22 +103,22 @@ async def _sent(call: AsyncCall, made: Made, arguments: Json) -> types.CallToolR
         raise
 
 
-def _kept(result: types.CallToolResult, keeps: bool) -> Json:
+def _result_to_keep(result: types.CallToolResult, keeps: bool) -> Json:
     """Return what is kept of a result."""
-    told: Json = {"is_error": result.is_error}
+    record: Json = {"is_error": result.is_error}
     whole = result.model_dump(mode="json", by_alias=True, exclude_none=True)
     try:
-        fits = keeps and len(canonical(whole)) <= KEPT
+        fits = keeps and len(encode_canonical(whole)) <= KEPT
     except NotJson:
         fits = False
-    return told | ({"result": whole} if fits else {"result_kept": False})
+    return record | ({"result": whole} if fits else {"result_kept": False})
 
 
 def _asked(api: Api, posting: Posting, newest: dict[str, str]) -> Op[Way]:
     """Ask, or find the gate of the same call if that was not made yet, or was refused a short while ago."""
     key = newest.get(posting.key, posting.key)
     while True:
-        turn = yield from post(api, replace(posting, key=key), deferred=True)
+        turn = yield from post_gate(api, replace(posting, key=key), deferred=True)
         run = yield from api.get(f"runs/{turn.run}", Run)
         if not _is_over(api, run):
             newest[posting.key] = key

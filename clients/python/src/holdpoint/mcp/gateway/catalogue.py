@@ -50,7 +50,7 @@ class Pin:
         """Tell whether a tool is as it was let through."""
         name = tool["name"]
         pinned = name in self.tools and same_tool(self.tools[name], tool)
-        return pinned or self.marks.get(name) == exact_calls.digest(tool)
+        return pinned or self.marks.get(name) == exact_calls.digest_values(tool)
 
     def offered(self, live: Catalogue) -> Iterator[Json]:
         """Yield the tools that an agent may see, in the words that were let through."""
@@ -100,12 +100,12 @@ def describe_tool(tool: Tool) -> Json:
 
 def same_tool(first: Json, second: Json) -> bool:
     """Tell whether two tools say the same: 1, 1.0 and true differ. Raises NotJson."""
-    return exact_calls.canonical(first) == exact_calls.canonical(second)
+    return exact_calls.encode_canonical(first) == exact_calls.encode_canonical(second)
 
 
-def fingerprint(tool: Tool) -> str:
+def fingerprint_tool(tool: Tool) -> str:
     """Return a digest of that. Raises NotJson."""
-    return exact_calls.digest(describe_tool(tool))
+    return exact_calls.digest_values(describe_tool(tool))
 
 
 def write_words(words: Mapping[str, Any]) -> str:

@@ -118,7 +118,7 @@ class ClientSide:
     def callbacks(self) -> dict[str, Any]:
         """Return what the server behind may ask: what this client says that it can do, and nothing else."""
         can = self.opening.capabilities
-        found: dict[str, Any] = {"message_handler": self.told, "logging_callback": self.logged}
+        found: dict[str, Any] = {"message_handler": self.pass_on_change, "logging_callback": self.logged}
         if can.sampling:
             found |= {"sampling_callback": self.sampled, "sampling_capabilities": can.sampling}
         if can.elicitation:
@@ -142,7 +142,9 @@ class ClientSide:
             finally:
                 self.calls.remove(caller)
         state = params.request_state
-        asked = exact_calls.digest(params.model_dump(mode="json", exclude={"input_responses", "request_state", "meta"}))
+        asked = exact_calls.digest_values(
+            params.model_dump(mode="json", exclude={"input_responses", "request_state", "meta"})
+        )
         exchange = self.exchanges.get(state) if state else Exchange(context.session, asked)
         if exchange is None:
             raise MCPError(types.INVALID_PARAMS, OVER)
@@ -159,7 +161,7 @@ class ClientSide:
             self._end(state)
             raise
         if more:
-            requests = {key: each.request for key, each in exchange.asked.items()}
+            requests = {key: question.request for key, question in exchange.asked.items()}
             return types.InputRequiredResult(input_requests=requests, request_state=state)
         self._end(state)
         if exchange.error is not None:
@@ -187,7 +189,7 @@ class ClientSide:
 
     async def _asked(self, request: types.InputRequest, kind: type[Any]) -> Any:
         if self.opening.modern:
-            newest = next((each for each in reversed(self.calls) if isinstance(each, Exchange)), None)
+            newest = next((call for call in reversed(self.calls) if isinstance(call, Exchange)), None)
             exchange = CURRENT.get() or newest  # whichever call carries it: its key finds who asked
             if exchange is None or exchange.is_over:
                 return types.ErrorData(code=types.INVALID_REQUEST, message=NO_CALL)
@@ -205,7 +207,7 @@ class ClientSide:
         if session is not None:
             await session.send_log_message(params.level, params.data, params.logger)
 
-    async def told(self, message: IncomingMessage) -> None:
+    async def pass_on_change(self, message: IncomingMessage) -> None:
         """Pass on that something has changed."""
         if isinstance(message, Exception) or self.session is None:
             return

@@ -20,8 +20,8 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 from ...client import AsyncHoldpoint
 from ...errors import HoldpointError, NotConfigured
 from .client_side import ClientSide
-from .opening import opened
-from .pins import Pins, marked, usual_file
+from .opening import read_opening
+from .pins import Pins, server_mark, usual_file
 from .policy import Policy
 from .server import Gateway
 from .watching import Watching
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
 async def serve(asked: argparse.Namespace, policy: Policy, pins: Pins) -> None:
     """Serve one client: the server behind is started once its first request says what it can do."""
     async with stdio_server() as (reads, writes):
-        opening, replayed = await opened(reads)
+        opening, replayed = await read_opening(reads)
         if opening is None:
             return
         async with AsyncExitStack() as stack:
@@ -85,7 +85,7 @@ async def client_of(asked: argparse.Namespace, front: ClientSide, stack: AsyncEx
 
 def place_of(server: Sequence[str]) -> str:
     """Return the mark of a server; a command is another one in another folder."""
-    return marked(*server) if is_address(server[0]) else marked(os.getcwd(), *server)
+    return server_mark(*server) if is_address(server[0]) else server_mark(os.getcwd(), *server)
 
 
 def is_address(server: str) -> bool:

@@ -68,7 +68,7 @@ class Letting:
     async def offered(self) -> list[types.Tool]:
         """Return the tools that an agent may see. Raises HoldpointError and MCPError."""
         live, pin, _ = await self._look()
-        return [types.Tool.model_validate(each) for each in pin.offered(live)]
+        return [types.Tool.model_validate(tool) for tool in pin.offered(live)]
 
     async def tool(self, name: str, *, patience: float) -> types.Tool | None:
         """Return a tool that may be called; None where there is none. Waits where it is held back.
@@ -99,7 +99,7 @@ class Letting:
         difference = pin.difference(live)
         if not difference:
             return live, pin, None
-        key = exact_calls.digest(self.pins.place, pin.id, pin.marks, difference)
+        key = exact_calls.digest_values(self.pins.place, pin.id, pin.marks, difference)
         if key not in self.questions:
             posting = replace(_question(live, pin, difference, self.policy), key=f"gateway-{ASKS_AS}-{key}")
             self.questions[key] = Question()
@@ -115,7 +115,7 @@ class Letting:
         cursor: str | None = None
         for _ in range(PAGES if self.behind.server_capabilities.tools else 0):
             page = await self.behind.list_tools(cursor=cursor, cache_mode="refresh")
-            tools += [each for each in page.tools if self.policy.rule(each).do != "refuse"]
+            tools += [tool for tool in page.tools if self.policy.rule(tool).do != "refuse"]
             cursor = page.next_cursor
             if cursor is None:
                 break
@@ -135,7 +135,7 @@ class Letting:
             question.words, refused = answer.message, answer.status in ("rejected", "answered")
             if answer.status == "approved" and not answer.changes and self.pins.take(live, instead_of=pin):
                 with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-                    await self.front.told(types.ToolListChangedNotification())
+                    await self.front.pass_on_change(types.ToolListChangedNotification())
         except HoldpointError as error:
             question.words = asking.in_trouble(error)
         except OSError as error:

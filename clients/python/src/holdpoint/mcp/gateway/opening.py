@@ -73,7 +73,7 @@ class Replayed:
         await self.aclose()
 
 
-async def opened(reads: Any) -> tuple[Opening | None, Replayed]:
+async def read_opening(reads: Any) -> tuple[Opening | None, Replayed]:
     """Return what the first request says, and the stream with it; None where the client leaves before one."""
     found: list[Item] = []
     async for item in reads:
@@ -87,19 +87,19 @@ async def opened(reads: Any) -> tuple[Opening | None, Replayed]:
 def opening_of(method: str, params: Mapping[str, Any]) -> Opening:
     """Return what a first request says."""
     if method == "initialize":
-        told, version = (params.get("capabilities"), params.get("clientInfo")), None
+        declared, version = (params.get("capabilities"), params.get("clientInfo")), None
     else:
         meta = params.get("_meta")
         meta = meta if isinstance(meta, Mapping) else {}
-        told = meta.get(types.CLIENT_CAPABILITIES_META_KEY), meta.get(types.CLIENT_INFO_META_KEY)
+        declared = meta.get(types.CLIENT_CAPABILITIES_META_KEY), meta.get(types.CLIENT_INFO_META_KEY)
         version = meta.get(types.PROTOCOL_VERSION_META_KEY)
-    capabilities = _read(types.ClientCapabilities, told[0]) or types.ClientCapabilities()
-    return Opening(capabilities, _read(types.Implementation, told[1]), modern=version is not None)
+    capabilities = _read(types.ClientCapabilities, declared[0]) or types.ClientCapabilities()
+    return Opening(capabilities, _read(types.Implementation, declared[1]), modern=version is not None)
 
 
-def _read(kind: type[BaseModel], told: Any) -> Any:
+def _read(kind: type[BaseModel], value: Any) -> Any:
     """Return it as a model; None where it is none, which the server says to the client."""
     try:
-        return kind.model_validate(told)
+        return kind.model_validate(value)
     except ValidationError:
         return None

@@ -100,23 +100,23 @@ class Pins:
             raise NotConfigured(
                 f"The known tools {self.file} cannot be read ({error}). Restore it, or delete it."
             ) from None
-        if not isinstance(found, dict) or not all(_is_pin(each) or _are_marks(each) for each in found.values()):
+        if not isinstance(found, dict) or not all(_is_pin(entry) or _are_marks(entry) for entry in found.values()):
             raise NotConfigured(f"The known tools {self.file} are no list of tools. Restore the file, or delete it.")
         self.places, self.read = found, read
 
 
-def _is_pin(found: Any) -> bool:
+def _is_pin(entry: Any) -> bool:
     kinds = {"id": str, "words": dict, "tools": dict, "marks": dict}
     return (
-        isinstance(found, dict)
-        and found.keys() == kinds.keys()
-        and all(isinstance(found[name], kind) for name, kind in kinds.items())
-        and all(isinstance(tool, dict) and tool.get("name") == name for name, tool in found["tools"].items())
+        isinstance(entry, dict)
+        and entry.keys() == kinds.keys()
+        and all(isinstance(entry[name], kind) for name, kind in kinds.items())
+        and all(isinstance(tool, dict) and tool.get("name") == name for name, tool in entry["tools"].items())
     )
 
 
-def _are_marks(found: Any) -> bool:
-    return isinstance(found, dict) and all(isinstance(each, str) for each in found.values())
+def _are_marks(entry: Any) -> bool:
+    return isinstance(entry, dict) and all(isinstance(mark, str) for mark in entry.values())
 
 
 @contextmanager
@@ -133,9 +133,9 @@ def locked(file: Path) -> Iterator[None]:
 def usual_file(server: Sequence[str]) -> Path:
     """Return where the tools of a server are kept, by its command or address."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(state) / "holdpoint" / "gateway" / f"{marked(*server)}.json"
+    return Path(state) / "holdpoint" / "gateway" / f"{server_mark(*server)}.json"
 
 
-def marked(*words: str) -> str:
+def server_mark(*words: str) -> str:
     """Return a mark of a server, which tells nothing of its command."""
     return hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]

@@ -44,11 +44,11 @@ class Policy(BaseModel):
 
     @field_validator("tools", mode="before")
     @classmethod
-    def short(cls, told: Any) -> Any:
+    def short(cls, value: Any) -> Any:
         """Read a verb alone as a rule."""
-        if not isinstance(told, dict):
-            return told
-        return {name: {"do": rule} if isinstance(rule, str) else rule for name, rule in told.items()}
+        if not isinstance(value, dict):
+            return value
+        return {name: {"do": rule} if isinstance(rule, str) else rule for name, rule in value.items()}
 
     def rule(self, tool: Tool) -> Rule:
         """Return the rule for a tool."""

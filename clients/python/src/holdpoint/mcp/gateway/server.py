@@ -17,9 +17,9 @@ from ...errors import AlreadyDone, Answered, HoldpointError, Invalid, StillOpen,
 from ...posting import Posting
 from .. import asking, questions
 from ..limits import REST
-from ..server import failed
-from .approved import Json, Made, perform
-from .catalogue import VERSION, fingerprint
+from ..server import tool_error
+from .approved import Json, Made, perform_call
+from .catalogue import VERSION, fingerprint_tool
 from .client_side import Caller, ClientSide, Context
 from .letting import Letting
 from .pins import Pins
@@ -40,7 +40,7 @@ class Gateway:
 
     async def server(self, watching: Watching) -> Server[Any]:
         """Return the server: it has what the one behind it has, and its words as they were let through."""
-        has, told = self.behind.server_capabilities, self.behind.server_info
+        has, info = self.behind.server_capabilities, self.behind.server_info
         passed: dict[str, Any] = watching.handlers()
         if has.resources:
             passed |= {"on_list_resources": self.list_resources, "on_read_resource": self.read_resource}
@@ -55,7 +55,7 @@ class Gateway:
             passed["on_set_logging_level"] = self.set_level
         if self.front.opening.capabilities.roots and not self.is_modern:
             passed["on_roots_list_changed"] = self.roots_changed
-        version = told.version if told and VERSION.fullmatch(told.version) else ""
+        version = info.version if info and VERSION.fullmatch(info.version) else ""
         words: dict[str, Any] = {"name": "gateway", **await self.letting.words()}
         made: Server[Any] = Server(version=version, **words, **passed)
         made.middleware.append(self.front.heard)
@@ -96,25 +96,25 @@ class Gateway:
         except HoldpointError as error:
             return refused(error)
 
-    async def asked(self, posting: Posting, made: Made) -> types.CallToolResult:
+    async def asked(self, posting: Posting, tool_call: Made) -> types.CallToolResult:
         """Ask and perform; people get no form where the tool's schema is none that Holdpoint can use."""
         try:
-            return await perform(self.hp, posting, made)
+            return await perform_call(self.hp, posting, tool_call)
         except Invalid as invalid:
-            places = [str(each.get("parameter", "")) for each in invalid.errors]
+            places = [str(fault.get("parameter", "")) for fault in invalid.errors]
             if not any("/schema" in place for place in places):
                 raise
         [action] = posting.body["actions"]
-        bare = {name: each for name, each in action.items() if name != "schema"}
+        bare = {name: value for name, value in action.items() if name != "schema"}
         plain = asking.keyed(replace(posting, body=posting.body | {"actions": [bare]}), "gateway")
-        return await perform(self.hp, plain, made)
+        return await perform_call(self.hp, plain, tool_call)
 
     def question(self, tool: types.Tool, rule: Rule, arguments: Json) -> Posting:
         """Return the question about a call. What the tool says of itself is shown as its words. Raises NotJson."""
         shown = {
             "name": tool.name,
             "description": tool.description or "",
-            "fingerprint": fingerprint(tool),
+            "fingerprint": fingerprint_tool(tool),
             "server": self.place,
         }
         posting = questions.question(
@@ -195,20 +195,20 @@ class Gateway:
 def refused(error: Exception) -> types.CallToolResult:
     """Return why the call was not made, or what is known of it, as the tool's error."""
     if isinstance(error, Unknown):
-        return failed(str(error))
+        return tool_error(str(error))
     if isinstance(error, StillOpen):
-        return failed(
+        return tool_error(
             f"Nobody has decided yet at gate {error.gate}, so the call was not made. Make the same call again to get "
             f"the decision; people decide at {error.url}"
         )
     if isinstance(error, Answered):
-        return failed(f"{error} {error.answer}")
+        return tool_error(f"{error} {error.answer}")
     if isinstance(error, AlreadyDone):
         kept = error.result.get("result") if isinstance(error.result, dict) else None
         if isinstance(kept, dict):
             return types.CallToolResult.model_validate(kept)
-        return failed("This call was made already, once; its result was not kept.")
-    return failed(asking.in_trouble(error))
+        return tool_error("This call was made already, once; its result was not kept.")
+    return tool_error(asking.in_trouble(error))
 
 
 def _cursor(params: types.PaginatedRequestParams | None) -> str | None:

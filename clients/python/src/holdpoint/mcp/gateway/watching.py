@@ -57,15 +57,15 @@ class Watching:
 
     async def lists(self, *, task_status: TaskStatus[None]) -> None:
         """Watch the lists of a server that tells of them on a stream only."""
-        told, tools = self.options(), self.behind.server_capabilities.tools
+        options, tools = self.options(), self.behind.server_capabilities.tools
         tools_changed = bool(tools and tools.list_changed)
         task_status.started()
-        if not self.modern or not (tools_changed or told.prompts_changed or told.resources_changed):
+        if not self.modern or not (tools_changed or options.prompts_changed or options.resources_changed):
             return
         try:
             async with self.behind.listen(
-                tools_list_changed=tools_changed, prompts_list_changed=told.prompts_changed,
-                resources_list_changed=told.resources_changed,
+                tools_list_changed=tools_changed, prompts_list_changed=options.prompts_changed,
+                resources_list_changed=options.resources_changed,
             ):  # fmt: skip
                 await anyio.sleep_forever()
         except (MCPError, SubscriptionLost):  # it says more than it does: its lists are read anew at each call

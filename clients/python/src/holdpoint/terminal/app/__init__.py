@@ -6,14 +6,16 @@ import argparse
 from collections.abc import Sequence
 
 from .. import credentials, exits
-from ..commands.common import parser, run
+from ..commands.common import make_parser, parse_and_run
 from .base import ReviewApp
 from .inbox import InboxScreen
 
 
 def main(arguments: Sequence[str]) -> int:
     """Open it."""
-    return run(_open, parser("inbox", "Review in the terminal: the live inbox, gates, decisions, runs."), arguments)
+    return parse_and_run(
+        _open, make_parser("inbox", "Review in the terminal: the live inbox, gates, decisions, runs."), arguments
+    )
 
 
 def _open(given: argparse.Namespace) -> int:

@@ -20,8 +20,8 @@ from ...exchange import Op
 from .. import reviewing
 from ..credentials import Server
 from ..exits import NO_TOKEN
-from ..lines import Line, Span, line
-from ..safe import visible
+from ..lines import Line, Span, make_line
+from ..safe import make_visible
 
 T = TypeVar("T")
 AGAIN = 2.0  # seconds until the feed is tried again
@@ -54,7 +54,7 @@ class ReviewScreen(Heard, Screen[None]):
         self.stale = True
         if not self.reading:
             self.reading = True
-            begin(self, self._catch_up)
+            run_in_background(self, self._catch_up)
 
     async def _catch_up(self) -> None:
         try:
@@ -107,7 +107,7 @@ class ReviewApp(App[int]):
     def on_mount(self) -> None:
         """Begin to listen, and show the first screen."""
         self.push_screen(self.first)
-        begin(self, self._listen, group="feed")
+        run_in_background(self, self._listen, group="feed")
 
     async def on_unmount(self) -> None:
         """Close the connections."""
@@ -119,7 +119,7 @@ class ReviewApp(App[int]):
 
     def say(self, error: HoldpointError | str, *, severe: bool = True) -> None:
         """Show a sentence for some seconds."""
-        self.notify(visible(error, lines=True), severity="error" if severe else "information", markup=False)
+        self.notify(make_visible(error, lines=True), severity="error" if severe else "information", markup=False)
 
     def action_help(self) -> None:
         """Show the keys, or hide them."""
@@ -159,23 +159,23 @@ class ReviewApp(App[int]):
             screen.connected(live)
 
     def _listening(self) -> Iterable[Heard]:
-        return [each for each in self.screen_stack if isinstance(each, Heard)]
+        return [screen for screen in self.screen_stack if isinstance(screen, Heard)]
 
 
-def begin(
+def run_in_background(
     node: DOMNode, work: Callable[[], Coroutine[Any, Any, None]], *, group: str = "default", exclusive: bool = False
 ) -> None:
     """Run a coroutine function beside a screen, for as long as that lives; `exclusive`: instead of the group's last."""
 
-    async def beside() -> None:
+    async def run_work() -> None:
         with suppress(NoMatches):  # the screen went away while the server answered
             await work()
 
-    _: Worker[None] = node.run_worker(beside, group=group, exclusive=exclusive)
+    _: Worker[None] = node.run_worker(run_work, group=group, exclusive=exclusive)
 
 
 def state_of(review: ReviewApp) -> Line:
     """Return a line that says whose inbox it is, and whether it is live."""
     who = review.server.user or "your token"
     state = Span("● live", "go") if review.live else Span("○ no connection", "stop")
-    return line(state, Span(f"  {visible(who)} at {visible(review.server.url)}", "soft"))
+    return make_line(state, Span(f"  {make_visible(who)} at {make_visible(review.server.url)}", "soft"))

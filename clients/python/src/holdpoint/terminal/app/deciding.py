@@ -15,9 +15,9 @@ from textual.widgets import Button, Checkbox, Footer, Input, RadioButton, RadioS
 
 from ...errors import HoldpointError, Problem
 from .. import decisions, describe, reviewing
-from ..lines import BOLD, HOLD, SOFT, STOP, Line, Span, line, said
-from ..safe import visible
-from .base import Dialog, begin
+from ..lines import BOLD, HOLD, SOFT, STOP, Line, Span, make_line, make_span
+from ..safe import make_visible
+from .base import Dialog, run_in_background
 from .drawing import Lines
 
 Json = dict[str, Any]
@@ -41,7 +41,7 @@ class Composer(Dialog[Json | None]):
     def compose(self) -> ComposeResult:
         """Lay it out."""
         with VerticalScroll(classes="dialog"):
-            yield Lines([line(Span(f"{self.HEAD}  ", BOLD), describe.title(self.gate, SOFT))])
+            yield Lines([make_line(Span(f"{self.HEAD}  ", BOLD), describe.title(self.gate, SOFT))])
             yield from self.parts()
             yield Lines(id="faults")
             with Horizontal(classes="buttons"):
@@ -75,7 +75,7 @@ class Composer(Dialog[Json | None]):
 
     def action_next(self) -> None:
         """Show what the decision would do."""
-        begin(self, self._next, group="next", exclusive=True)
+        run_in_background(self, self._next, group="next", exclusive=True)
 
     async def _next(self) -> None:
         try:
@@ -89,11 +89,11 @@ class Composer(Dialog[Json | None]):
         if made is not None:
             self.dismiss(made)
 
-    def faults(self, found: list[Line]) -> None:
+    def faults(self, lines: list[Line]) -> None:
         """Show what is wrong."""
         shown = self.query_one("#faults", Lines)
-        shown.show(found)
-        if found:
+        shown.show(lines)
+        if lines:
             shown.scroll_visible(animate=False)
 
 
@@ -110,15 +110,17 @@ class Confirm(Dialog[Json | None]):
 
     def compose(self) -> ComposeResult:
         """Lay it out."""
-        told = [line(Span(f"Gate {self.gate['id']}  ", SOFT), describe.title(self.gate))]
-        told.append(line(Span("You decide: ", BOLD), said(self.preview["verdict"], BOLD)))
+        lines = [make_line(Span(f"Gate {self.gate['id']}  ", SOFT), describe.title(self.gate))]
+        lines.append(make_line(Span("You decide: ", BOLD), make_span(self.preview["verdict"], BOLD)))
         if changes := decisions.edits_of(self.gate, self.decided):
-            told += [line("What you change:"), *describe.changed(changes)]
+            lines += [make_line("What you change:"), *describe.changed(changes)]
         if not self.preview["stands"] and self.preview["left"]:
-            told.append(line(Span("This makes a new proposal: others approve it again.", HOLD)))
+            lines.append(make_line(Span("This makes a new proposal: others approve it again.", HOLD)))
         with VerticalScroll(classes="dialog", can_focus=False):
-            yield Lines(told)
-            yield Lines([line("What it does:"), *describe.impact(self.preview["impact"], left=self.preview["left"])])
+            yield Lines(lines)
+            yield Lines(
+                [make_line("What it does:"), *describe.impact(self.preview["impact"], missing=self.preview["left"])]
+            )
             for effect in decisions.repeats(self.preview):
                 yield Checkbox(f"Do effect {effect} once more", name=str(effect), classes="repeat")
             yield Lines(id="faults")
@@ -143,7 +145,7 @@ class Confirm(Dialog[Json | None]):
         """Record the decision, once."""
         if not self.sending:
             self.sending = True
-            begin(self, self._send)
+            run_in_background(self, self._send)
 
     async def _send(self) -> None:
         confirm = [int(box.name or 0) for box in self.query(Checkbox) if box.value]
@@ -155,7 +157,7 @@ class Confirm(Dialog[Json | None]):
             more = []
             if isinstance(error, Problem) and error.code == SECOND_LOOK:
                 self.second_look = True
-                more = [line(Span("Look once more; then record it again.", HOLD))]
+                more = [make_line(Span("Look once more; then record it again.", HOLD))]
             self.query_one("#faults", Lines).show([*faults_of(error), *more])
             return
         self.dismiss(made)
@@ -188,7 +190,7 @@ class Reject(Composer):
 
     def parts(self) -> Iterable[Widget]:
         """Yield the reason, and where the run goes."""
-        yield Lines([line("Your reason. The agent reads it if the run is sent back.")])
+        yield Lines([make_line("Your reason. The agent reads it if the run is sent back.")])
         yield TextArea(id="reason", tab_behavior="focus")
         with_steps = RadioSet(*self._places(), id="then")
         yield with_steps
@@ -216,26 +218,32 @@ class Respond(Composer):
 
     def parts(self) -> Iterable[Widget]:
         """Yield an answer for each action."""
-        for each in self.gate["card"]["actions"]:
-            what = "your text" if takes_text(each) else "JSON"
-            yield Lines([line(said(each["title"] or each["id"], BOLD), Span(f"  the agent gets {what} instead", SOFT))])
-            yield TextArea(name=each["id"], classes="response", tab_behavior="focus")
+        for action in self.gate["card"]["actions"]:
+            what = "your text" if takes_text(action) else "JSON"
+            yield Lines(
+                [
+                    make_line(
+                        make_span(action["title"] or action["id"], BOLD), Span(f"  the agent gets {what} instead", SOFT)
+                    )
+                ]
+            )
+            yield TextArea(name=action["id"], classes="response", tab_behavior="focus")
 
     def body(self) -> Json:
         """Return the decision. Raises ValueError."""
-        boxes = {str(each.name): each.text for each in self.query(".response").results(TextArea)}
+        boxes = {str(box.name): box.text for box in self.query(".response").results(TextArea)}
         actions = {}
-        for each in self.gate["card"]["actions"]:
-            answer = read_response(each, boxes[each["id"]])
-            actions[each["id"]] = {"verdict": decisions.RESPOND, "response": answer}
-        return decisions.each(self.gate, actions)
+        for action in self.gate["card"]["actions"]:
+            answer = read_response(action, boxes[action["id"]])
+            actions[action["id"]] = {"verdict": decisions.RESPOND, "response": answer}
+        return decisions.decide_actions(self.gate, actions)
 
 
 def conditions_of(gate: Json) -> Iterable[Widget]:
     """Yield a box for each condition that the reviewer may add or drop."""
-    for each in decisions.optional(gate):
-        words = plain_label(f"Only if {describe.condition(each)}")
-        yield Checkbox(words, bool(each.get("preselected")), name=each["id"], classes="condition")
+    for condition in decisions.optional(gate):
+        words = plain_label(f"Only if {describe.condition(condition)}")
+        yield Checkbox(words, bool(condition.get("preselected")), name=condition["id"], classes="condition")
 
 
 def takes_text(action: Json) -> bool:
@@ -257,14 +265,15 @@ def read_response(action: Json, typed: str) -> Any:
 
 def plain_label(words: str) -> Content:
     """Return words for a widget's label, in which markup means nothing."""
-    return Content(visible(words))
+    return Content(make_visible(words))
 
 
 def faults_of(error: Exception) -> list[Line]:
     """Return an error as lines: the sentence, and each place that it names."""
     if not isinstance(error, Problem):
-        return [line(said(error, STOP))]
+        return [make_line(make_span(error, STOP))]
     places = [
-        line(Span("  "), said(each.get("parameter"), SOFT), " ", said(each.get("detail"))) for each in error.errors
+        make_line(Span("  "), make_span(place.get("parameter"), SOFT), " ", make_span(place.get("detail")))
+        for place in error.errors
     ]
-    return [line(said(error.detail, STOP)), *places]
+    return [make_line(make_span(error.detail, STOP)), *places]

@@ -12,17 +12,17 @@ from ..lines import BOLD, GO, HOLD, PEN, QUOTE, SOFT, STOP, Line, Span
 STYLES = {BOLD: "bold", SOFT: "dim", GO: "green", STOP: "red", HOLD: "yellow", PEN: "blue", QUOTE: "italic"}
 
 
-def span(each: Span) -> Text:
+def draw_cell(span: Span) -> Text:
     """Return words as a cell of a table."""
-    return Text(each.text, style=STYLES.get(each.style, ""), no_wrap=True, overflow="ellipsis")
+    return Text(span.text, style=STYLES.get(span.style, ""), no_wrap=True, overflow="ellipsis")
 
 
 def text(lines: Iterable[Line]) -> Text:
     """Return lines as one text."""
     whole = Text()
-    for at, each in enumerate(lines):
+    for at, line in enumerate(lines):
         whole.append("\n" if at else "")
-        for part in each:
+        for part in line:
             whole.append(part.text, STYLES.get(part.style))
     return whole
 

@@ -10,7 +10,7 @@ from textual.widget import Widget
 from textual.widgets import Input, RadioButton, RadioSet, Select
 
 from .. import decisions, describe
-from ..lines import BOLD, SOFT, Span, line, said
+from ..lines import BOLD, SOFT, Span, make_line, make_span
 from .deciding import Composer, Json, Missing, conditions_of, plain_label, read_response
 from .drawing import Lines
 from .editing import ArgumentsForm, may_edit
@@ -28,7 +28,7 @@ class ActionVerdict(Vertical):
     def compose(self) -> Iterable[Widget]:
         """Lay it out."""
         yield Lines(describe.action(self.action))
-        options = [(WORDS[each], each) for each in WORDS if each in (self.action.get("verdicts") or ())]
+        options = [(WORDS[verdict], verdict) for verdict in WORDS if verdict in (self.action.get("verdicts") or ())]
         yield Select(options, prompt="Choose a verdict", classes="verdict")  # never chosen for the reviewer
         yield Input(placeholder="The reason, or the answer", classes="words")
         if may_edit(self.action):
@@ -50,19 +50,19 @@ class ActionVerdict(Vertical):
         chosen = self.query_one(".verdict", Select).selection
         return "" if chosen is None else str(chosen)
 
-    def said(self) -> Json:
+    def verdict_body(self) -> Json:
         """Return the verdict as the API takes it. Raises ValueError."""
         if not self.verdict:
             raise Missing(f"Choose a verdict for {self.action['title'] or self.action['id']}.")
         words = self.query_one(".words", Input).value
-        told: Json = {"verdict": self.verdict}
+        body: Json = {"verdict": self.verdict}
         if self.verdict == "edit":
-            told["arguments"] = self.query_one(ArgumentsForm).arguments()
+            body["arguments"] = self.query_one(ArgumentsForm).arguments()
         elif self.verdict == "reject":
-            told["reason"] = words
+            body["reason"] = words
         elif self.verdict == "respond":
-            told["response"] = read_response(self.action, words)
-        return told
+            body["response"] = read_response(self.action, words)
+        return body
 
 
 class Each(Composer):
@@ -72,20 +72,20 @@ class Each(Composer):
 
     def parts(self) -> Iterable[Widget]:
         """Yield the actions."""
-        for each in self.gate["card"]["actions"]:
-            yield ActionVerdict(each)
+        for action in self.gate["card"]["actions"]:
+            yield ActionVerdict(action)
         yield from conditions_of(self.gate)
         yield Input(placeholder="A comment, if you like", id="comment")
 
     def body(self) -> Json:
         """Return the decision. Raises ValueError."""
-        actions = {each.action["id"]: each.said() for each in self.query(ActionVerdict)}
+        actions = {widget.action["id"]: widget.verdict_body() for widget in self.query(ActionVerdict)}
         then = {}
         if decisions.rejects_all(actions):
             if not self.gate["card"].get("on_reject"):
                 raise Missing("All are rejected: go back and press r, to say what the run does then.")
             then = {"then": decisions.BACK}
-        made = decisions.each(self.gate, actions, self.query_one("#comment", Input).value, **then)
+        made = decisions.decide_actions(self.gate, actions, self.query_one("#comment", Input).value, **then)
         return made if then else made | self.conditions()
 
 
@@ -97,12 +97,13 @@ class Answer(Composer):
     def parts(self) -> Iterable[Widget]:
         """Yield the answers, and the value that one may need."""
         asked = self.gate["card"]["question"]
-        yield Lines([line(said(asked["text"], BOLD))])
+        yield Lines([make_line(make_span(asked["text"], BOLD))])
         buttons = [
-            RadioButton(plain_label(each.get("label") or each["id"]), name=each["id"]) for each in asked["choices"]
+            RadioButton(plain_label(choice.get("label") or choice["id"]), name=choice["id"])
+            for choice in asked["choices"]
         ]
         yield RadioSet(*buttons, id="choice")
-        yield Lines([line(Span("The value, as JSON, where the answer needs one", SOFT))])
+        yield Lines([make_line(Span("The value, as JSON, where the answer needs one", SOFT))])
         yield Input(id="value")
 
     def body(self) -> Json:

@@ -12,8 +12,8 @@ from textual.widgets import Input, Select, TextArea
 
 from .. import decisions, forms
 from ..forms import Field
-from ..lines import BOLD, SOFT, Line, Span, line, said
-from ..safe import visible
+from ..lines import BOLD, SOFT, Line, Span, make_line, make_span
+from ..safe import make_visible
 from .deciding import Composer, Json, Missing, conditions_of
 from .drawing import Lines
 
@@ -52,10 +52,12 @@ class Edit(Composer):
 
     def parts(self) -> Iterable[Widget]:
         """Yield a form for each action that may be edited."""
-        for each in self.gate["card"]["actions"]:
-            if may_edit(each):
-                yield Lines([line(said(each["title"] or each["id"], BOLD), Span(f"  {each['id']}", SOFT))])
-                yield ArgumentsForm(each)
+        for action in self.gate["card"]["actions"]:
+            if may_edit(action):
+                yield Lines(
+                    [make_line(make_span(action["title"] or action["id"], BOLD), Span(f"  {action['id']}", SOFT))]
+                )
+                yield ArgumentsForm(action)
         yield from conditions_of(self.gate)
         yield Input(placeholder="A comment, if you like", id="comment")
 
@@ -63,7 +65,7 @@ class Edit(Composer):
         """Return the decision. Raises ValueError."""
         new = {form.action["id"]: form.arguments() for form in self.query(ArgumentsForm)}
         now = decisions.arguments_of(self.gate)
-        changed = {name: each for name, each in new.items() if each is not now[name]}
+        changed = {name: arguments for name, arguments in new.items() if arguments is not now[name]}
         body = decisions.edit(self.gate, changed, self.query_one("#comment", Input).value)
         if not decisions.edits_of(self.gate, body):
             raise Missing("Nothing is changed yet.")
@@ -79,14 +81,14 @@ def label_of(field: Field, *, needed: bool = False) -> Line:
     """Return a field's label, with what it takes."""
     must = [Span("  must be filled in or changed", "stop")] if needed else []
     optional = "" if field.required else ", may be left out"
-    hint = f"  {visible(field.hint)}" if field.hint else ""
-    return line(said(field.label, BOLD), Span(f"  {field.kind}{optional}{hint}", SOFT), *must)
+    hint = f"  {make_visible(field.hint)}" if field.hint else ""
+    return make_line(make_span(field.label, BOLD), Span(f"  {field.kind}{optional}{hint}", SOFT), *must)
 
 
 def input_of(field: Field) -> Widget:
     """Return the widget in which a field is edited."""
     if field.kind == forms.CHOICE and field.value in field.options:
-        options = [(Content(visible(each)), at) for at, each in enumerate(field.options)]
+        options = [(Content(make_visible(option)), at) for at, option in enumerate(field.options)]
         return Select(options, value=field.options.index(field.value), allow_blank=False, classes="value")
     if field.multiline:
         return TextArea(field.text, classes="value", tab_behavior="focus")

@@ -13,8 +13,8 @@ from ... import json_pointer
 from ...errors import HoldpointError
 from .. import decisions, describe, reviewing
 from ..commands.show import CHOICES, state_of
-from ..lines import BOLD, GO, HOLD, STOP, Line, Span, line, said
-from .base import ReviewScreen, begin
+from ..lines import BOLD, GO, HOLD, STOP, Line, Span, make_line, make_span
+from .base import ReviewScreen, run_in_background
 from .deciding import Approve, Composer, Reject, Respond
 from .drawing import Lines
 from .each import Answer, Each
@@ -92,7 +92,7 @@ class GateScreen(ReviewScreen):
             self.choices = await self.review.ask(reviewing.choices(self.review.api, self.number)) if is_open else []
             state = await self.review.ask(state_of(self.review.api, self.gate))
         except HoldpointError as error:
-            self._tell([line(said(error, STOP))])
+            self._tell([make_line(make_span(error, STOP))])
             return
         self.query_one("#card", Lines).show(describe.gate(self.gate, state))
         self.query_one("#choices", Lines).show(self._consequences())
@@ -104,7 +104,7 @@ class GateScreen(ReviewScreen):
             if self.gate["digest"] == self.seen:
                 self.action_decide(begun)
             else:
-                self._tell([line(Span("You have not seen this proposal yet: read it first, then decide.", HOLD))])
+                self._tell([make_line(Span("You have not seen this proposal yet: read it first, then decide.", HOLD))])
 
     def _tell(self, news: list[Line]) -> None:
         banner = self.query_one("#banner", Lines)
@@ -112,12 +112,16 @@ class GateScreen(ReviewScreen):
         banner.show(news)
 
     def _consequences(self) -> list[Line]:
-        told: list[Line] = []
-        for each in self.choices:
-            of = [Span(" "), said(each["of"], BOLD)] if each["choice"] == "back" else []
-            head = Span(CHOICES.get(each["choice"], f"If you answer {each['of']}"), BOLD)
-            told += [line(), line(head, *of, ":"), *describe.impact(each["impact"], left=each["left"])]
-        return told
+        lines: list[Line] = []
+        for choice in self.choices:
+            of = [Span(" "), make_span(choice["of"], BOLD)] if choice["choice"] == "back" else []
+            head = Span(CHOICES.get(choice["choice"], f"If you answer {choice['of']}"), BOLD)
+            lines += [
+                make_line(),
+                make_line(head, *of, ":"),
+                *describe.impact(choice["impact"], missing=choice["left"]),
+            ]
+        return lines
 
     def action_scroll(self, lines: int) -> None:
         """Scroll."""
@@ -130,7 +134,7 @@ class GateScreen(ReviewScreen):
 
     def action_undo(self) -> None:
         """Take the person's decision back."""
-        begin(self, self._undo, group="undo", exclusive=True)
+        run_in_background(self, self._undo, group="undo", exclusive=True)
 
     async def _undo(self) -> None:
         try:
@@ -140,9 +144,9 @@ class GateScreen(ReviewScreen):
             self.review.say(error)
         self.caught_up()
 
-    def _decided(self, made: dict[str, Any] | None) -> None:
-        if made is not None:
-            self.review.say(f"Recorded: {made['verdict']}.", severe=False)
+    def _decided(self, decision: dict[str, Any] | None) -> None:
+        if decision is not None:
+            self.review.say(f"Recorded: {decision['verdict']}.", severe=False)
         self.caught_up()
 
 
@@ -152,10 +156,12 @@ def told_of(before: dict[str, Any], now: dict[str, Any]) -> list[Line]:
         return []
     if now["status"] != "open":
         outcome = now.get("outcome") or {}
-        by = f" by {said(outcome['by']).text}" if outcome.get("by") else ""
-        return [line(Span(f"This gate is closed: {said(outcome.get('kind') or now['status']).text}{by}.", HOLD))]
+        by = f" by {make_span(outcome['by']).text}" if outcome.get("by") else ""
+        return [
+            make_line(Span(f"This gate is closed: {make_span(outcome.get('kind') or now['status']).text}{by}.", HOLD))
+        ]
     if before["digest"] == now["digest"]:
-        return [line(Span("Somebody voted; see below.", GO))]
+        return [make_line(Span("Somebody voted; see below.", GO))]
     was, new = decisions.arguments_of(before), decisions.arguments_of(now)
-    return [line(Span("The proposal changed since you opened it:", HOLD)),
+    return [make_line(Span("The proposal changed since you opened it:", HOLD)),
             *describe.changed(json_pointer.changes(was, new))]  # fmt: skip

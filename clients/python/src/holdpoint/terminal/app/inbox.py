@@ -11,10 +11,10 @@ from textual.widgets import DataTable, Footer
 
 from ...errors import HoldpointError
 from .. import describe, reviewing
-from ..lines import BOLD, SOFT, Span, line, said
+from ..lines import BOLD, SOFT, Span, make_line, make_span
 from ..safe import one_line
-from .base import ReviewScreen, begin, state_of
-from .drawing import Lines, span
+from .base import ReviewScreen, run_in_background, state_of
+from .drawing import Lines, draw_cell
 from .gate import GateScreen
 from .runs import RunsScreen
 
@@ -85,18 +85,18 @@ class InboxScreen(ReviewScreen):
         except HoldpointError as error:
             self.review.say(error)
             return
-        found.sort(key=lambda each: (each["deadline"] or FAR, RISKS.index(each["risk"]), each["id"]))
+        found.sort(key=lambda gate: (gate["deadline"] or FAR, RISKS.index(gate["risk"]), gate["id"]))
         at, row = self.chosen, self.table.cursor_row
-        self.gates = {str(each["id"]): each for each in found}
+        self.gates = {str(gate["id"]): gate for gate in found}
         self.table.clear()
-        for number, each in self.gates.items():
-            title = describe.title(each)
-            due = describe.ago(each["deadline"]) if each["deadline"] else ""
+        for number, gate in self.gates.items():
+            title = describe.title(gate)
+            due = describe.ago(gate["deadline"]) if gate["deadline"] else ""
             cells = (
-                Span(number), describe.risk(each), Span(one_line(title.text, 40), title.style), Span(due),
-                Span(describe.ago(each["opened_at"]), SOFT), Span(one_line(each["agent"], 14), SOFT),
+                Span(number), describe.risk(gate), Span(one_line(title.text, 40), title.style), Span(due),
+                Span(describe.ago(gate["opened_at"]), SOFT), Span(one_line(gate["agent"], 14), SOFT),
             )  # fmt: skip
-            self.table.add_row(*map(span, cells), key=number)
+            self.table.add_row(*map(draw_cell, cells), key=number)
         if self.gates:
             self.table.move_cursor(row=list(self.gates).index(at) if at in self.gates else min(row, len(found) - 1))
         self._head()
@@ -105,7 +105,9 @@ class InboxScreen(ReviewScreen):
     def _head(self) -> None:
         count = len(self.gates)
         words = "1 gate is open" if count == 1 else f"{count} gates are open" if count else "No gate is open"
-        self.query_one("#head", Lines).show([line(Span("Holdpoint  ", BOLD), f"{words}   ", *state_of(self.review))])
+        self.query_one("#head", Lines).show(
+            [make_line(Span("Holdpoint  ", BOLD), f"{words}   ", *state_of(self.review))]
+        )
 
     def on_data_table_row_highlighted(self) -> None:
         """Show what it asks."""
@@ -119,13 +121,13 @@ class InboxScreen(ReviewScreen):
         if not self.chosen:
             self.query_one("#card", Lines).show([])
             return
-        begin(self, partial(self._look, int(self.chosen)), group="preview", exclusive=True)
+        run_in_background(self, partial(self._look, int(self.chosen)), group="preview", exclusive=True)
 
     async def _look(self, number: int) -> None:
         try:
             found = await self.review.ask(reviewing.gate(self.review.api, number))
         except HoldpointError as error:
-            self.query_one("#card", Lines).show([line(said(error))])
+            self.query_one("#card", Lines).show([make_line(make_span(error))])
             return
         self.query_one("#card", Lines).show(describe.gate(found))
         self.looked_at = found

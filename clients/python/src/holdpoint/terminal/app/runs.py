@@ -11,11 +11,11 @@ from textual.widgets import Button, Checkbox, DataTable, Footer, TextArea
 from ...errors import HoldpointError, Problem
 from .. import describe, reviewing
 from ..commands.runs import run_lines
-from ..lines import BOLD, SOFT, STOP, Span, line, said
+from ..lines import BOLD, SOFT, STOP, Span, make_line, make_span
 from ..safe import one_line
-from .base import Dialog, ReviewScreen, begin
+from .base import Dialog, ReviewScreen, run_in_background
 from .deciding import faults_of
-from .drawing import Lines, span
+from .drawing import Lines, draw_cell
 
 
 class TableScreen(ReviewScreen):
@@ -54,11 +54,11 @@ class TableScreen(ReviewScreen):
         try:
             rows = await self.rows()
         except HoldpointError as error:
-            self.query_one("#head", Lines).show([line(said(error, STOP))])
+            self.query_one("#head", Lines).show([make_line(make_span(error, STOP))])
             return
         self.table.clear()
         for key, cells in rows.items():
-            self.table.add_row(*map(span, cells), key=key)
+            self.table.add_row(*map(draw_cell, cells), key=key)
         if rows:
             self.table.move_cursor(row=list(rows).index(at) if at in rows else min(row, len(rows) - 1))
 
@@ -85,8 +85,8 @@ class RunsScreen(TableScreen):
     async def rows(self) -> dict[str, tuple[Span, ...]]:
         """Read the runs."""
         found = await self.review.ask(reviewing.runs(self.review.api))
-        self.query_one("#head", Lines).show([line(Span(f"{len(found)} newest runs", BOLD))])
-        return {str(each["id"]): _run_cells(each) for each in found}
+        self.query_one("#head", Lines).show([make_line(Span(f"{len(found)} newest runs", BOLD))])
+        return {str(run["id"]): _run_cells(run) for run in found}
 
     def heard(self, event: dict[str, Any]) -> None:
         """Read anew where a run moved."""
@@ -121,12 +121,12 @@ class RunScreen(TableScreen):
         found = await self.review.ask(reviewing.checkpoints(self.review.api, self.number))
         self.query_one("#head", Lines).show(run_lines(self.run))
         return {
-            str(each["seq"]): (
-                Span(str(each["seq"]), BOLD if each["seq"] == self.run["seq"] else ""),
-                said(describe.made_by(each)), said(each["next_step"] or "the end", SOFT),
-                Span(f"{describe.ago(each['at'])} ago", SOFT),
+            str(checkpoint["seq"]): (
+                Span(str(checkpoint["seq"]), BOLD if checkpoint["seq"] == self.run["seq"] else ""),
+                make_span(describe.made_by(checkpoint)), make_span(checkpoint["next_step"] or "the end", SOFT),
+                Span(f"{describe.ago(checkpoint['at'])} ago", SOFT),
             )
-            for each in found
+            for checkpoint in found
         }  # fmt: skip
 
     def heard(self, event: dict[str, Any]) -> None:
@@ -153,9 +153,9 @@ class Rewind(Dialog[bool | None]):
     def compose(self) -> ComposeResult:
         """Lay it out."""
         with VerticalScroll(classes="dialog"):
-            yield Lines([line(Span(f"Rewind run {self.run['id']} to checkpoint {self.to}", BOLD))])
+            yield Lines([make_line(Span(f"Rewind run {self.run['id']} to checkpoint {self.to}", BOLD))])
             yield Lines(id="impact")
-            yield Lines([line(Span("What the agent should do differently", SOFT))])
+            yield Lines([make_line(Span("What the agent should do differently", SOFT))])
             yield TextArea(id="feedback", tab_behavior="focus")
             yield Checkbox("Repeat what cannot be undone", id="confirm")
             yield Lines(id="faults")
@@ -183,12 +183,12 @@ class Rewind(Dialog[bool | None]):
     def action_send(self) -> None:
         """Order what is shown."""
         if self.impact:
-            begin(self, self._send, group="send", exclusive=True)
+            run_in_background(self, self._send, group="send", exclusive=True)
 
     def _look_again(self) -> None:
         self.impact = {}
         self.query_one("#send", Button).disabled = True
-        begin(self, self._look, group="look", exclusive=True)
+        run_in_background(self, self._look, group="look", exclusive=True)
 
     async def _look(self) -> None:
         feedback = self.query_one("#feedback", TextArea).text
@@ -199,10 +199,10 @@ class Rewind(Dialog[bool | None]):
             return
         self._show(found)
 
-    def _show(self, found: dict[str, Any]) -> None:
-        self.impact = found
-        self.query_one("#impact", Lines).show([line("What it does:"), *describe.impact(found)])
-        self.query_one("#confirm", Checkbox).display = describe.repeats_for_good(found)
+    def _show(self, impact: dict[str, Any]) -> None:
+        self.impact = impact
+        self.query_one("#impact", Lines).show([make_line("What it does:"), *describe.impact(impact)])
+        self.query_one("#confirm", Checkbox).display = describe.repeats_for_good(impact)
         self.query_one("#send", Button).disabled = False
 
     async def _send(self) -> None:
@@ -221,9 +221,9 @@ class Rewind(Dialog[bool | None]):
         self.dismiss(True)
 
 
-def _run_cells(found: dict[str, Any]) -> tuple[Span, ...]:
+def _run_cells(run: dict[str, Any]) -> tuple[Span, ...]:
     return (
-        Span(str(found["id"])), said(found["status"], describe.STATUS.get(found["status"], BOLD)),
-        Span(one_line(found["title"], 46)), Span(one_line(found["agent"], 16), SOFT),
-        Span(one_line(found["next_step"], 16), SOFT), Span(f"{describe.ago(found['created_at'])} ago", SOFT),
+        Span(str(run["id"])), make_span(run["status"], describe.STATUS.get(run["status"], BOLD)),
+        Span(one_line(run["title"], 46)), Span(one_line(run["agent"], 16), SOFT),
+        Span(one_line(run["next_step"], 16), SOFT), Span(f"{describe.ago(run['created_at'])} ago", SOFT),
     )  # fmt: skip

@@ -20,7 +20,7 @@ class Wrong(HoldpointError):
     """The command was called wrongly; the sentence says how it is called."""
 
 
-def parser(name: str, does: str) -> argparse.ArgumentParser:
+def make_parser(name: str, does: str) -> argparse.ArgumentParser:
     """Return a parser with what every command takes."""
     made = argparse.ArgumentParser(
         prog=f"holdpoint {name}",
@@ -32,21 +32,23 @@ def parser(name: str, does: str) -> argparse.ArgumentParser:
     return made
 
 
-def run(command: Callable[[argparse.Namespace], int], told: argparse.ArgumentParser, arguments: Sequence[str]) -> int:
+def parse_and_run(
+    command: Callable[[argparse.Namespace], int], parser: argparse.ArgumentParser, arguments: Sequence[str]
+) -> int:
     """Parse the arguments and run the command; errors become sentences and exit codes."""
-    given = told.parse_args(list(arguments))
+    given = parser.parse_args(list(arguments))
 
     def go() -> int:
         try:
             return command(given)
         except Wrong as wrong:
-            told.error(str(wrong))
+            parser.error(str(wrong))
 
     return exits.ending(go)
 
 
 @contextmanager
-def talking(url: str, *, patience: float = 15.0) -> Iterator[tuple[Api, Threads, credentials.Server]]:
+def open_connection(url: str, *, patience: float = 15.0) -> Iterator[tuple[Api, Threads, credentials.Server]]:
     """Give (the requests, what sends them, the server), with the person's token.
 
     Interrupted, it closes nothing: the signal may have come just as the pool of connections took its lock, and closing
@@ -64,9 +66,9 @@ def talking(url: str, *, patience: float = 15.0) -> Iterator[tuple[Api, Threads,
     threads.close()
 
 
-def as_json(found: Any) -> str:
+def as_json(value: Any) -> str:
     """Return a line of JSON; it holds ASCII only, so that no terminal obeys it."""
-    return json.dumps(found, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(value, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def read_json(given: str, what: str) -> Any:
@@ -78,7 +80,7 @@ def read_json(given: str, what: str) -> Any:
         raise Wrong(f"{what} is no JSON ({error})") from None
 
 
-def asks(question: str) -> bool:
+def ask_to_confirm(question: str) -> bool:
     """Ask on the terminal; False unless the answer is yes."""
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()

@@ -9,8 +9,8 @@ from typing import Any
 
 from ... import json_pointer
 from .. import decisions, describe, exits, forms, reviewing
-from ..lines import BOLD, Span, line, plain, said
-from .common import Wrong, as_json, asks, parser, read_json, run, talking
+from ..lines import BOLD, Span, make_line, make_span, render_lines
+from .common import Wrong, as_json, ask_to_confirm, make_parser, open_connection, parse_and_run, read_json
 from .show import state_of
 
 VERDICTS = ("approve", "edit", "reject", "respond", "answer", "each")
@@ -28,32 +28,38 @@ At a terminal you are asked to confirm, unless --yes. In a script you are not.""
 
 def main(arguments: Sequence[str]) -> int:
     """Decide it."""
-    told = parser("decide", DOES)
-    told.add_argument("gate", type=int, help="the gate's number")
-    told.add_argument("verdict", choices=VERDICTS)
-    told.add_argument("--comment", default="", help="the reason for a rejection, or a comment")
-    told.add_argument("--set", action="append", default=[], metavar="/ACTION/PLACE=VALUE", help="change one argument")
-    told.add_argument("--arguments", default="", metavar="JSON", help="new arguments by action id; @file, - for stdin")
-    told.add_argument("--actions", default="", metavar="JSON", help="a verdict for each action, as the API takes them")
-    told.add_argument("--response", default=None, metavar="TEXT", help="the answer, or JSON where it takes no text")
-    told.add_argument("--choice", default="", metavar="ID", help="the answer to the question")
-    told.add_argument("--value", default="", metavar="JSON", help="the value of that answer")
-    then = told.add_mutually_exclusive_group()
+    parser = make_parser("decide", DOES)
+    parser.add_argument("gate", type=int, help="the gate's number")
+    parser.add_argument("verdict", choices=VERDICTS)
+    parser.add_argument("--comment", default="", help="the reason for a rejection, or a comment")
+    parser.add_argument("--set", action="append", default=[], metavar="/ACTION/PLACE=VALUE", help="change one argument")
+    parser.add_argument(
+        "--arguments", default="", metavar="JSON", help="new arguments by action id; @file, - for stdin"
+    )
+    parser.add_argument(
+        "--actions", default="", metavar="JSON", help="a verdict for each action, as the API takes them"
+    )
+    parser.add_argument("--response", default=None, metavar="TEXT", help="the answer, or JSON where it takes no text")
+    parser.add_argument("--choice", default="", metavar="ID", help="the answer to the question")
+    parser.add_argument("--value", default="", metavar="JSON", help="the value of that answer")
+    then = parser.add_mutually_exclusive_group()
     then.add_argument("--stop", action="store_true", help="a rejection ends the run")
     then.add_argument("--back", nargs="?", const="", default=None, metavar="STEP", help="a rejection sends it back")
     words = "only if this optional precondition of the card still holds, by its id"
-    told.add_argument("--only-if", action="append", default=[], metavar="ID", help=words)
-    told.add_argument("--drop", action="append", default=[], metavar="ID", help="without this preselected precondition")
-    told.add_argument("--seen", default="", metavar="DIGEST", help="the `digest` that you read with show --json")
-    told.add_argument("--confirm", action="append", type=int, default=[], metavar="EFFECT", help="repeat this effect")
-    told.add_argument("--second-look", action="store_true", help="you looked once more, after many fast approvals")
-    told.add_argument("--yes", action="store_true", help="do not ask to confirm")
-    told.add_argument("--json", action="store_true", help="the recorded decision as JSON")
-    return run(_decide, told, arguments)
+    parser.add_argument("--only-if", action="append", default=[], metavar="ID", help=words)
+    parser.add_argument(
+        "--drop", action="append", default=[], metavar="ID", help="without this preselected precondition"
+    )
+    parser.add_argument("--seen", default="", metavar="DIGEST", help="the `digest` that you read with show --json")
+    parser.add_argument("--confirm", action="append", type=int, default=[], metavar="EFFECT", help="repeat this effect")
+    parser.add_argument("--second-look", action="store_true", help="you looked once more, after many fast approvals")
+    parser.add_argument("--yes", action="store_true", help="do not ask to confirm")
+    parser.add_argument("--json", action="store_true", help="the recorded decision as JSON")
+    return parse_and_run(_decide, parser, arguments)
 
 
 def _decide(given: argparse.Namespace) -> int:
-    with talking(given.server) as (api, threads, _):
+    with open_connection(given.server) as (api, threads, _):
         gate = threads.run(reviewing.gate(api, given.gate))
         body = body_of(given, gate)
         body |= {"preconditions": given.only_if} if given.only_if else {}
@@ -61,20 +67,20 @@ def _decide(given: argparse.Namespace) -> int:
         if given.seen:
             body["seen"] = given.seen
         preview = threads.run(reviewing.preview(api, given.gate, body))
-        told = [
+        lines = [
             *describe.gate(gate, threads.run(state_of(api, gate))),
-            line(),
-            line("You decide: ", Span(given.verdict, BOLD)),
+            make_line(),
+            make_line("You decide: ", Span(given.verdict, BOLD)),
         ]
         if changes := decisions.edits_of(gate, body):
-            told += [line("What you change:"), *describe.changed(changes)]
-        told += [line("What it does:"), *describe.impact(preview["impact"], left=preview["left"])]
-        sys.stderr.write(plain(told, colour=sys.stderr.isatty()))
+            lines += [make_line("What you change:"), *describe.changed(changes)]
+        lines += [make_line("What it does:"), *describe.impact(preview["impact"], missing=preview["left"])]
+        sys.stderr.write(render_lines(lines, colour=sys.stderr.isatty()))
         missing = sorted(set(decisions.repeats(preview)) - set(given.confirm))
         if missing:
             sys.stderr.write(f"Nothing was recorded. Confirm each with --confirm: {', '.join(map(str, missing))}\n")
             return exits.INVALID
-        if sys.stdin.isatty() and not given.yes and not asks("Decide so?"):
+        if sys.stdin.isatty() and not given.yes and not ask_to_confirm("Decide so?"):
             sys.stderr.write("Nothing was recorded.\n")
             return exits.INTERRUPTED
         body = {**decisions.confirming(body, preview, given.confirm), "second_look": given.second_look}
@@ -82,18 +88,18 @@ def _decide(given: argparse.Namespace) -> int:
     return told_of(made, as_line=given.json)
 
 
-def told_of(made: Mapping[str, Any], *, as_line: bool) -> int:
+def told_of(decision: Mapping[str, Any], *, as_line: bool) -> int:
     """Write what was recorded, and return the exit code."""
-    gate = made["gate"]
+    gate = decision["gate"]
     settles = gate["status"] == "open" and gate.get("settles_at")
     ends = settles or gate["status"] != "open"
     if as_line:
-        sys.stdout.write(as_json(made))
+        sys.stdout.write(as_json(decision))
     else:
         left = gate["agreement"]["quorum"] - gate["agreement"]["agreed"]
         what = f"the gate is {gate['status']}" if ends else f"{left} more must approve"
         what = describe.settling(gate) if settles else what
-        sys.stdout.write(plain([line("Recorded: ", said(made["verdict"], BOLD), f"; {what}.")]))
+        sys.stdout.write(render_lines([make_line("Recorded: ", make_span(decision["verdict"], BOLD), f"; {what}.")]))
     return exits.DONE if ends else exits.MORE_NEEDED
 
 
@@ -115,12 +121,12 @@ def body_of(given: argparse.Namespace, gate: Mapping[str, Any]) -> dict[str, Any
             raise Wrong("say which answer: --choice ID")
         return decisions.answer(gate, given.choice, read_json(given.value, "--value") if given.value else None, comment)
     if verdict == "respond":
-        return decisions.each(gate, _responses(given, gate), comment)
+        return decisions.decide_actions(gate, _responses(given, gate), comment)
     if verdict == "each":
         actions = read_json(given.actions or "{}", "--actions")
         if not isinstance(actions, dict) or not actions:
             raise Wrong('give each action a verdict: --actions \'{"wire": {"verdict": "approve"}}\'')
-        return decisions.each(gate, actions, comment, **then)
+        return decisions.decide_actions(gate, actions, comment, **then)
     return decisions.approve(gate, comment)
 
 
@@ -129,12 +135,12 @@ def _arguments(given: argparse.Namespace, gate: Mapping[str, Any]) -> dict[str, 
     new = read_json(given.arguments, "--arguments") if given.arguments else {}
     if not isinstance(new, dict):
         raise Wrong("--arguments is an object: new arguments by action id")
-    schemas = {str(each["id"]): each.get("schema") or {} for each in gate["card"].get("actions") or ()}
-    for each in given.set:
-        pointer, equals, typed = each.partition("=")
+    schemas = {str(action["id"]): action.get("schema") or {} for action in gate["card"].get("actions") or ()}
+    for setting in given.set:
+        pointer, equals, typed = setting.partition("=")
         name, *rest = json_pointer.parts_of(pointer) if pointer.startswith("/") else [""]
         if not equals or name not in now:
-            raise Wrong(f"--set takes /ACTION/PLACE=VALUE, with an action out of {', '.join(now)}; unlike {each!r}")
+            raise Wrong(f"--set takes /ACTION/PLACE=VALUE, with an action out of {', '.join(now)}; unlike {setting!r}")
         place = json_pointer.pointer_to(*rest)
         fields = forms.fields_of(new.get(name, now[name]), schemas[name])
         if place not in {field.pointer for field in fields}:

@@ -13,20 +13,20 @@ from ...exchange import Habits
 from ...sending import Api
 from .. import credentials, device_flow, exits
 from ..device_flow import Codes
-from ..lines import BOLD, HOLD, SOFT, Span, line, plain, said
-from .common import Wrong, parser, run
+from ..lines import BOLD, HOLD, SOFT, Span, make_line, make_span, render_lines
+from .common import Wrong, make_parser, parse_and_run
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
 def main(arguments: Sequence[str]) -> int:
     """Sign in."""
-    told = parser("login", "Get a token of your own for this terminal. You confirm it in the browser.")
-    told.add_argument("url", nargs="?", default="", help="the server, as https://holdpoint.example.com")
-    told.add_argument("--scope", action="append", default=[], help=f"instead of {', '.join(device_flow.SCOPES)}")
-    told.add_argument("--plain-http", action="store_true", help="also to a server elsewhere without encryption")
-    told.add_argument("--days", type=int, default=30, help="until the token expires, 90 at most (30)")
-    return run(_login, told, arguments)
+    parser = make_parser("login", "Get a token of your own for this terminal. You confirm it in the browser.")
+    parser.add_argument("url", nargs="?", default="", help="the server, as https://holdpoint.example.com")
+    parser.add_argument("--scope", action="append", default=[], help=f"instead of {', '.join(device_flow.SCOPES)}")
+    parser.add_argument("--plain-http", action="store_true", help="also to a server elsewhere without encryption")
+    parser.add_argument("--days", type=int, default=30, help="until the token expires, 90 at most (30)")
+    return parse_and_run(_login, parser, arguments)
 
 
 def _login(given: argparse.Namespace) -> int:
@@ -49,19 +49,21 @@ def _login(given: argparse.Namespace) -> int:
         threads.close()
     place = credentials.keep(credentials.Server(url, got.access_token, got.user))
     days = got.expires_in // 86_400
-    told = [line("Signed in as ", said(got.user, BOLD), f" for {days} days. The token is in {place}.")]
+    lines = [make_line("Signed in as ", make_span(got.user, BOLD), f" for {days} days. The token is in {place}.")]
     if os.environ.get("HOLDPOINT_TOKEN"):
-        told.append(line(Span("HOLDPOINT_TOKEN is set and comes first: unset it to use this token.", HOLD)))
-    sys.stderr.write(plain(told, colour=sys.stderr.isatty()))
+        lines.append(make_line(Span("HOLDPOINT_TOKEN is set and comes first: unset it to use this token.", HOLD)))
+    sys.stderr.write(render_lines(lines, colour=sys.stderr.isatty()))
     return exits.DONE
 
 
 def _show(codes: Codes) -> None:
-    told = [
-        line("Open   ", said(codes.verification_uri, BOLD)),
-        line("enter  ", said(codes.user_code, BOLD)),
-        line(Span("or open ", SOFT), said(codes.verification_uri_complete, SOFT)),
-        line(Span(f"It is valid for {codes.expires_in // 60} minutes. Waiting for you to confirm it there …", SOFT)),
+    lines = [
+        make_line("Open   ", make_span(codes.verification_uri, BOLD)),
+        make_line("enter  ", make_span(codes.user_code, BOLD)),
+        make_line(Span("or open ", SOFT), make_span(codes.verification_uri_complete, SOFT)),
+        make_line(
+            Span(f"It is valid for {codes.expires_in // 60} minutes. Waiting for you to confirm it there …", SOFT)
+        ),
     ]
-    sys.stderr.write(plain(told, colour=sys.stderr.isatty()))
+    sys.stderr.write(render_lines(lines, colour=sys.stderr.isatty()))
     sys.stderr.flush()

@@ -8,18 +8,18 @@ import sys
 from collections.abc import Sequence
 
 from .. import credentials, device_flow, exits
-from .common import Wrong, parser, run, talking
+from .common import Wrong, make_parser, open_connection, parse_and_run
 
 
 def main(arguments: Sequence[str]) -> int:
     """Sign out."""
-    return run(_logout, parser("logout", "Revoke the token of this terminal, and remove it."), arguments)
+    return parse_and_run(_logout, make_parser("logout", "Revoke the token of this terminal, and remove it."), arguments)
 
 
 def _logout(given: argparse.Namespace) -> int:
     if os.environ.get("HOLDPOINT_TOKEN"):  # perhaps an agent's, which would stop
         raise Wrong("HOLDPOINT_TOKEN is set, and is not what login stored: unset it to sign out")
-    with talking(given.server) as (api, threads, server):
+    with open_connection(given.server) as (api, threads, server):
         was_valid = threads.run(device_flow.revoked(api))
         credentials.forget(server.url)
     sys.stderr.write("The token is revoked.\n" if was_valid else "The token was not valid any more.\n")
