@@ -289,8 +289,8 @@ class RunSession(RunFacts):
         if "path" in self.__dict__:  # else it is read up to here when it is first needed
             made = self.snapshot
             place = CheckpointHeader(
-                made.id, made.run_id, made.seq, parent, header.kind, header.step, header.next_step, header.occurrence,
-                header.attempt, header.input_digest, header.code_hash, header.took_us, made.at, made.plan_id,
+                id=made.id, run_id=made.run_id, plan_id=made.plan_id, seq=made.seq, parent=parent, at=made.at,
+                **header._asdict(),
             )  # fmt: skip
             self.path.add(place)
         self.attempt = 1

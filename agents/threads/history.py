@@ -17,7 +17,7 @@ from psycopg.types.numeric import Int4, Int8
 from checkpoints import store
 from checkpoints.errors import NotVerified
 from checkpoints.layout.assembly import check_header, name_of, unpack_row
-from checkpoints.layout.rows import COLUMNS, OF_C, CheckpointRow
+from checkpoints.layout.rows import OF_C, TYPES, CheckpointRow
 from checkpoints.postgresql.sql import run_sql
 
 from . import pending, places
@@ -29,13 +29,7 @@ _OF_WRITE = {
     "id": "w.checkpoint", "run_id": "w.run_id", "seq": "w.number", "codec": "w.codec", "payload": "w.value",
     "digest": "w.digest",
 }  # fmt: skip
-_NONE = {
-    "plan_id": "bigint", "parent": "uuid", "parent_digest": "bytea", "kind": "text", "step": "text",
-    "next_step": "text", "occurrence": "int", "attempt": "smallint", "token": "bigint", "input_digest": "bytea",
-    "code_hash": "bytea", "at": "timestamptz", "took_us": "bigint", "state_digest": "bytea", "anchor_seq": "int",
-    "checksum": "bytea",
-}  # fmt: skip
-_WRITE = ", ".join(_OF_WRITE.get(name) or f"NULL::{_NONE[name]}" for name in COLUMNS.split(", "))
+_WRITE = ", ".join(_OF_WRITE.get(name) or f"NULL::{column.name}" for name, column in TYPES.items())
 _PATH = f"""
 WITH RECURSIVE path AS (
   SELECT id, seq, parent, 0 AS up FROM checkpoints_checkpoint WHERE id = $1 AND run_id = $2

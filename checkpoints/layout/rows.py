@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -20,37 +19,36 @@ from checkpoints.values import digests
 class CheckpointRow(NamedTuple):
     """One stored checkpoint, column by column in the table's order."""
 
-    id: UUID
-    run_id: int
-    plan_id: int
-    seq: int
-    parent: UUID | None
-    parent_digest: bytes | None
-    kind: str
-    step: str
-    next_step: str
-    occurrence: int
-    attempt: int
-    token: int
-    input_digest: bytes | None
-    code_hash: bytes | None
-    at: datetime
-    took_us: int
-    state_digest: bytes
-    digest: bytes
-    anchor_seq: int
-    codec: int
-    payload: bytes
-    checksum: bytes
+    id: wire.Uuid
+    run_id: wire.BigInt
+    plan_id: wire.BigInt
+    seq: wire.Integer
+    parent: wire.Uuid | None
+    parent_digest: wire.Bytea | None
+    kind: wire.Text
+    step: wire.Text
+    next_step: wire.Text
+    occurrence: wire.Integer
+    attempt: wire.SmallInt
+    token: wire.BigInt
+    input_digest: wire.Bytea | None
+    code_hash: wire.Bytea | None
+    at: wire.Timestamp
+    took_us: wire.BigInt
+    state_digest: wire.Bytea
+    digest: wire.Bytea  # of the columns above it
+    anchor_seq: wire.Integer
+    codec: wire.SmallInt
+    payload: wire.Bytea
+    checksum: wire.Bytea
 
     def header(self) -> list[wire.Value]:
-        """Return the columns that `digest` covers, the first seventeen, in PostgreSQL's binary form."""
-        return [
-            self.id.bytes, wire.int8(self.run_id), wire.int8(self.plan_id), wire.int4(self.seq),
-            self.parent.bytes if self.parent else None, self.parent_digest, self.kind.encode(), self.step.encode(),
-            self.next_step.encode(), wire.int4(self.occurrence), wire.int2(self.attempt), wire.int8(self.token),
-            self.input_digest, self.code_hash, wire.timestamp(self.at), wire.int8(self.took_us), self.state_digest,
-        ]  # fmt: skip
+        """Return the columns that `digest` covers in PostgreSQL's binary form."""
+        return [None if value is None else binary(value) for binary, value in zip(_BINARY, self, strict=False)]
+
+    def parameters(self) -> list[Any]:
+        """Return the columns with types that do not depend on the values: one prepared statement serves all."""
+        return [None if value is None else typed(value) for typed, value in zip(_PARAMETERS, self, strict=True)]
 
     def header_digest(self) -> bytes:
         """Compute the expected `digest`."""
@@ -68,6 +66,10 @@ class Trail(NamedTuple):
     rows: list[CheckpointRow]
 
 
+TYPES = wire.column_types(CheckpointRow)
+HEADER = CheckpointRow._fields[: CheckpointRow._fields.index("digest")]  # what `digest` covers, in this order
+_BINARY = [TYPES[name].binary for name in HEADER]
+_PARAMETERS = [column.parameter for column in TYPES.values()]
 COLUMNS = ", ".join(CheckpointRow._fields)
 OF_C = ", ".join(f"c.{name}" for name in CheckpointRow._fields)  # of a table that the statement calls c
 PAGE = 200  # rows that one statement reads

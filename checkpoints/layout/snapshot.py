@@ -53,8 +53,7 @@ class Snapshot:
         return frozenset(name for name, _ in self.fields.items() ^ other.fields.items())
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """The columns of a new checkpoint that its writer decides."""
 
     kind: str
@@ -130,10 +129,10 @@ def draft_row(
     state_digest = digests.of_state(fields)
     codec, payload = payloads.pack(payloads.join(changes.ops, changes.lines), wide=changes.wide)
     row = CheckpointRow(
-        id or new_id(), place.run_id, place.plan_id, place.seq, base.id if base else None,
-        base.digest if base else None, header.kind, header.step, header.next_step, header.occurrence,
-        header.attempt, place.token, header.input_digest, header.code_hash, place.at, header.took_us, state_digest,
-        b"", anchor, codec | list_format.CODEC, payload, b"",
+        id=id or new_id(), run_id=place.run_id, plan_id=place.plan_id, seq=place.seq, parent=base.id if base else None,
+        parent_digest=base.digest if base else None, **header._asdict(), token=place.token, at=place.at,
+        state_digest=state_digest, digest=b"", anchor_seq=anchor, codec=codec | list_format.CODEC, payload=payload,
+        checksum=b"",
     )  # fmt: skip
     columns = row.header()
     row = _sealed(row, columns)
@@ -144,7 +143,7 @@ def _sealed(row: CheckpointRow, header: list[wire.Value]) -> CheckpointRow:
     """Return the row with its digest and its checksum."""
     digest = digests.of_header(header)
     checksum = payloads.row_checksum(digest, row.anchor_seq, row.codec, row.payload)
-    return CheckpointRow(*row[:17], digest, row.anchor_seq, row.codec, row.payload, checksum)
+    return row._replace(digest=digest, checksum=checksum)
 
 
 def _check_name(name: object) -> None:

@@ -12,13 +12,16 @@ import itertools
 import struct
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from operator import attrgetter
+from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
+from uuid import UUID
 from weakref import WeakKeyDictionary
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
 from psycopg import generators, pq
 from psycopg.errors import InvalidSqlStatementName, error_from_result
+from psycopg.types.numeric import Int2, Int4, Int8
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # PostgreSQL's
 _MICROSECOND = timedelta(microseconds=1)
@@ -37,6 +40,39 @@ float8 = struct.Struct("!d").pack
 def timestamp(at: datetime) -> bytes:
     """Encode a timestamptz."""
     return int8((at - EPOCH) // _MICROSECOND)
+
+
+class ColumnType(NamedTuple):
+    """A column's type: its name, a value in binary form and back, and as a parameter of this type whatever its size."""
+
+    name: str
+    binary: Callable[[Any], bytes]
+    value: Callable[[bytes], Any]
+    parameter: Callable[[Any], Any] = lambda value: value
+
+
+def _integer(content: bytes) -> int:
+    return int.from_bytes(content, signed=True)
+
+
+Uuid = Annotated[UUID, ColumnType("uuid", attrgetter("bytes"), lambda content: UUID(bytes=content))]
+BigInt = Annotated[int, ColumnType("bigint", int8, _integer, Int8)]
+Integer = Annotated[int, ColumnType("int", int4, _integer, Int4)]
+SmallInt = Annotated[int, ColumnType("smallint", int2, _integer, Int2)]
+Text = Annotated[str, ColumnType("text", str.encode, bytes.decode)]
+Bytea = Annotated[bytes, ColumnType("bytea", bytes, bytes)]
+Timestamp = Annotated[
+    datetime, ColumnType("timestamptz", timestamp, lambda content: EPOCH + _integer(content) * _MICROSECOND)
+]
+
+
+def column_types(row: type[tuple[Any, ...]]) -> dict[str, ColumnType]:
+    """Return the type of each column of a row that is declared with the types above, in their order."""
+    hints = get_type_hints(row, include_extras=True)
+    return {
+        name: next(each for part in (hint, *get_args(hint)) for each in getattr(part, "__metadata__", ()))
+        for name, hint in hints.items()
+    }
 
 
 def run(sql: str, values: Sequence[Value], *, meanwhile: Callable[[], object]) -> int | None:

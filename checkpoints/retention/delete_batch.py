@@ -24,7 +24,7 @@ from psycopg.types.string import ByteaBinaryLoader
 from checkpoints import crash_points
 from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
-from checkpoints.layout.rows import COLUMNS
+from checkpoints.layout.rows import HEADER
 from checkpoints.models import Gap, Run
 from checkpoints.postgresql.insert_rows import insert_rows
 from checkpoints.postgresql.sql import run_sql
@@ -37,7 +37,6 @@ from . import anchors, reading, rules
 from .anchors import NewAnchor
 from .rules import RetentionHistory
 
-HEADER = COLUMNS.split(", ")[:17]
 _HEADERS = f"""
 SELECT {", ".join(f"c.{name}" for name in HEADER)}, c.digest, octet_length(c.payload)
 FROM unnest($2::int[], $3::int[]) AS going (first, last)

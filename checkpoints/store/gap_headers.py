@@ -10,23 +10,23 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import timedelta
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 import zstandard
 
+from checkpoints.layout.rows import HEADER, TYPES
 from checkpoints.postgresql import wire
 from checkpoints.values import digests
 
-from .header import CheckpointHeader
+from .header import COLUMNS, CheckpointHeader
 
-ID, RUN, SEQ, PARENT, PARENT_DIGEST = 0, 1, 3, 4, 5
-_STORED = [0, 2, *range(4, 17)]
+ID, RUN, SEQ, PARENT, PARENT_DIGEST = map(HEADER.index, ("id", "run_id", "seq", "parent", "parent_digest"))
+_STORED = [item for item in range(len(HEADER)) if item not in (RUN, SEQ)]
 _TAG = b"holdpoint removed\n"
 _LARGEST = 256 * 1024 * 1024
 
-BinaryHeader = Sequence[bytes | None]  # the seventeen columns, in binary form
+BinaryHeader = Sequence[bytes | None]  # the columns of HEADER, in binary form
 
 
 class RemovedCheckpoint(NamedTuple):
@@ -41,12 +41,12 @@ class RemovedCheckpoint(NamedTuple):
 
     def decoded(self) -> CheckpointHeader:
         """Return the header as the history of a lineage has it."""
-        id, run, plan, seq, parent, _, kind, step, after, occurrence, attempt, _, given, code, at, took, _ = self.header
-        return CheckpointHeader(
-            UUID(bytes=id), _int(run), _int(seq), UUID(bytes=parent) if parent else None, _text(kind), _text(step),
-            _text(after), _int(occurrence), _int(attempt), given, code, _int(took),
-            wire.EPOCH + timedelta(microseconds=_int(at)), _int(plan), True,
-        )  # fmt: skip
+        values: dict[str, Any] = {
+            name: None if column is None else TYPES[name].value(column)
+            for name, column in zip(HEADER, self.header, strict=True)
+            if name in COLUMNS
+        }
+        return CheckpointHeader(**values, removed=True)
 
 
 def pack(rows: Sequence[RemovedCheckpoint]) -> bytes:
@@ -96,7 +96,7 @@ def unpack(data: bytes, *, run_id: int, first: int) -> Iterator[RemovedCheckpoin
     columns = {item: reader.column(count) for item in _STORED}
     run, before = wire.int8(run_id), cast(tuple[bytes | None, bytes | None], (None, None))
     for number in range(count):
-        row: list[bytes | None] = [None] * 17
+        row: list[bytes | None] = [None] * len(HEADER)
         row[RUN], row[SEQ] = run, wire.int4(first + number)
         for item, column in columns.items():
             row[item] = column[number]
@@ -110,11 +110,3 @@ def unpack(data: bytes, *, run_id: int, first: int) -> Iterator[RemovedCheckpoin
 def over(rows: Iterable[RemovedCheckpoint]) -> bytes:
     """Hash the digests of the removed checkpoints, in order."""
     return hashlib.sha256(_TAG + b"".join(row.digest for row in rows)).digest()
-
-
-def _int(column: bytes | None) -> int:
-    return int.from_bytes(column or b"", signed=True)
-
-
-def _text(column: bytes | None) -> str:
-    return (column or b"").decode()

@@ -16,6 +16,7 @@ class CheckpointHeader(NamedTuple):
 
     id: UUID
     run_id: int
+    plan_id: int
     seq: int
     parent: UUID | None
     kind: str
@@ -25,9 +26,8 @@ class CheckpointHeader(NamedTuple):
     attempt: int
     input_digest: bytes | None
     code_hash: bytes | None
-    took_us: int
     at: datetime
-    plan_id: int
+    took_us: int
     removed: bool = False  # by retention: its state and its writes are gone
 
 

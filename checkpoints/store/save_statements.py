@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from psycopg.types.numeric import Int2, Int4, Int8
+from psycopg.types.numeric import Int4, Int8
 
 from checkpoints.actors import Actor
 from checkpoints.events import event_proof
@@ -108,7 +108,7 @@ def save(draft: RowDraft, *, claim: Claim, head: UUID, seq: int, move: RunMove, 
     if along:
         along.apart()
     params: list[Any] = [
-        *_typed(row), _reason(move), move.wake_at, float(claim.lease), head, Int4(seq), move.actor.id,
+        *row.parameters(), _reason(move), move.wake_at, float(claim.lease), head, Int4(seq), move.actor.id,
         move.actor.name, event_proof.of_digest(row.digest),
     ]  # fmt: skip
     if stops:
@@ -140,7 +140,7 @@ def first_rows(run: Run, draft: RowDraft) -> list[Statement]:
     """Return the statements that write a new run and its first checkpoint; write that one's chunks."""
     if draft.changes.blobs:
         insert_chunks(draft.lineage, draft.changes.blobs)
-    return [*build_insertion([run]), (_FIRST, [*_typed(draft.row), event_proof.of_digest(draft.row.digest)])]
+    return [*build_insertion([run]), (_FIRST, [*draft.row.parameters(), event_proof.of_digest(draft.row.digest)])]
 
 
 def insert_chunks(lineage: int, blobs: Sequence[ChunkBlob]) -> None:
@@ -155,13 +155,3 @@ def _columns(lineage: int, blobs: Sequence[ChunkBlob]) -> list[list[Any]]:
     packed = [(digest, *payloads.pack(blob.content, wide=blob.wide)) for digest, blob in unique.items()]
     rows = [(*chunk, payloads.chunk_checksum(lineage, *chunk)) for chunk in packed]
     return [list(column) for column in zip(*rows, strict=True)]
-
-
-def _typed(row: CheckpointRow) -> list[Any]:
-    """Return a row's columns with types that do not depend on the values, so that one prepared statement serves all."""
-    return [
-        row.id, Int8(row.run_id), Int8(row.plan_id), Int4(row.seq), row.parent, row.parent_digest, row.kind, row.step,
-        row.next_step, Int4(row.occurrence), Int2(row.attempt), Int8(row.token), row.input_digest, row.code_hash,
-        row.at, Int8(row.took_us), row.state_digest, row.digest, Int4(row.anchor_seq), Int2(row.codec), row.payload,
-        row.checksum,
-    ]  # fmt: skip

@@ -44,7 +44,7 @@ def of_state(fields: Mapping[str, bytes]) -> bytes:
 
 
 def of_header(header: Sequence[bytes | None]) -> bytes:
-    """Compute the digest of a checkpoint, from the seventeen columns of its header in binary form (layout.rows)."""
+    """Compute the digest of a checkpoint, from the columns of its header in binary form (layout.rows.HEADER)."""
     made = _HEADER.copy()
     try:
         made.update(_LENGTHS(*map(len, header)) + b"".join(header))  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from tests.factories.stored_runs import REWIND, STEP, begin, take
 
 def record(number: int) -> CheckpointHeader:
     return CheckpointHeader(
-        UUID(int=number), 1, number, None, "step", "one", "", 0, 1, None, None, 0, datetime(2026, 1, 1, tzinfo=UTC), 1
+        UUID(int=number), 1, 1, number, None, "step", "one", "", 0, 1, None, None, datetime(2026, 1, 1, tzinfo=UTC), 0
     )
 
 

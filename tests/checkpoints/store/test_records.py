@@ -257,7 +257,7 @@ def test_the_executions_of_a_lineage_are_those_of_all_its_runs_and_branches() ->
     run, made = executed({"n": 1}, {"n": 2}, n=0)
     claim = take_again(run)
     moved = store.move_head(made[1], {}, claim=claim, header=REWIND)
-    reused = store.save(moved, {"n": 3}, claim=claim, header=Header(**{**header_of(EXECUTED), "kind": "reused"}))
+    reused = store.save(moved, {"n": 3}, claim=claim, header=EXECUTED._replace(kind="reused"))
     forked = store.fork(made[2].id, by=SYSTEM)
     theirs = take(forked)
     in_fork = store.save(store.load(forked), {"n": 4}, claim=theirs, header=EXECUTED)
@@ -271,10 +271,6 @@ def test_the_executions_of_a_lineage_are_those_of_all_its_runs_and_branches() ->
     for name in COLUMNS:
         column = getattr(row, name)
         assert getattr(found[2], name) == (bytes(column) if isinstance(column, memoryview) else column), name
-
-
-def header_of(header: Header) -> dict[str, Any]:
-    return {name: getattr(header, name) for name in Header.__slots__}
 
 
 def take_again(run: Run) -> Any:
