@@ -8,7 +8,6 @@ their line breaks and escape sequences reaches the terminal, so that a mail's su
 from __future__ import annotations
 
 import logging
-import re
 import sys
 import threading
 from types import TracebackType
@@ -17,10 +16,11 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from checkpoints.values import characters
+
 LAST = ("run", "step", "attempt", "token")  # what ties a line to its run comes last
 log = structlog.get_logger(__name__)
 CLOCK = structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)  # of a terminal
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def configuration(style: str, level: str) -> dict[str, Any]:
@@ -111,15 +111,10 @@ def escape_controls(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """Write control and direction characters of values as their code points; tracebacks keep their lines."""
     for name, value in event.items():
         if name == "exception":
-            event[name] = "\n".join(escaped(line) for line in str(value).split("\n"))
+            event[name] = "\n".join(characters.escape_controls(line) for line in str(value).split("\n"))
         elif isinstance(value, str):
-            event[name] = escaped(value)
+            event[name] = characters.escape_controls(value)
     return event
-
-
-def escaped(text: str) -> str:
-    """Return `text` with its control characters escaped, so that none moves a terminal's cursor."""
-    return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class ExceptReadiness(logging.Filter):
@@ -153,5 +148,5 @@ def render_text(_: WrappedLogger, __: str, event: EventDict) -> str:
 
 
 def _shown(value: object) -> str:
-    text = value if isinstance(value, str) else escaped(repr(value))
+    text = value if isinstance(value, str) else characters.escape_controls(repr(value))
     return f'"{text}"' if " " in text or text == "" else text

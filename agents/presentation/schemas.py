@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from approvals.schema.walk import Schema, find_definition, property_schemas, sanitise_schema, union_branches
+from approvals.schema.walk import (
+    Schema,
+    find_definition,
+    property_schemas,
+    referred_name,
+    sanitise_schema,
+    union_branches,
+)
 
 DEPTH = 4  # unions and lists in each other whose types are named
 
@@ -34,8 +41,8 @@ def kind(part: Schema, depth: int = 0) -> str:
     """Return the type of a field in a word or two: "list of Item", "text or nothing". `part` is sound."""
     if depth > DEPTH:
         return "anything"
-    if "$ref" in part:
-        return str(part["$ref"]).rpartition("/")[2]
+    if name := referred_name(part):
+        return name
     if union := union_branches(part):
         return " or ".join(dict.fromkeys(kind(item, depth + 1) for item in union))
     if part.get("type") == "array":

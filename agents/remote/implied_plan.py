@@ -14,7 +14,7 @@ from typing import Any
 from agents.definition.options import EffectOptions
 from approvals.cards.action import Action
 from approvals.cards.card import Card
-from approvals.schema.walk import rewrite_schema
+from approvals.schema.walk import with_references
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values.canonical_json import encode_canonical
 
@@ -96,10 +96,7 @@ def _moved(schema: Mapping[str, Any], action: str) -> Any:
     Its own name ($id) goes too: below the state's schema its references would lead into itself, where nothing is.
     """
 
-    def referring(part: Mapping[str, Any], place: str | None) -> Mapping[str, Any]:
-        ref = part.get("$ref")
-        own = isinstance(ref, str) and ref.startswith(DEFINED)
-        return {**part, "$ref": f"{DEFINED}{action}.{str(ref).removeprefix(DEFINED)}"} if own else part
+    def lead(ref: str) -> str:
+        return f"{DEFINED}{action}.{ref.removeprefix(DEFINED)}" if ref.startswith(DEFINED) else ref
 
-    kept = {name: item for name, item in schema.items() if name not in ("$defs", "$id")}
-    return rewrite_schema(kept, referring, values=True)
+    return with_references({name: item for name, item in schema.items() if name not in ("$defs", "$id")}, lead)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from checkpoints.seals.export_lines import ExportedEvent
 from checkpoints.seals.seal import format_instant
+from checkpoints.values.characters import escape_controls
 
 from . import event_words
 
@@ -33,7 +34,6 @@ COLUMNS = (
     "cursor",
 )
 _FORMULA = re.compile(r"(^|[;\t])([\s\"\u200b-\u200f\u2060\ufeff]*)([=+\-@\uff1d\uff0b\uff0d\uff20])")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def lines(events: Iterable[ExportedEvent]) -> Iterator[bytes]:
@@ -61,7 +61,7 @@ def cells(event: ExportedEvent) -> tuple[str, ...]:
 def safe(text: str) -> str:
     """Return a value that no spreadsheet takes for a formula, on one line."""
     text = _FORMULA.sub(r"\1\2'\3", text) if not text.startswith(("\t", "\r", "\n")) else f"'{text}"
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return escape_controls(text)
 
 
 def _line(values: Iterable[str]) -> bytes:

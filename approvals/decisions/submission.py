@@ -11,7 +11,7 @@ from approvals.cards.card import Card
 from approvals.errors import EditRefused, Invalid, Problem, make_problem
 from approvals.models import Decision, Policy
 from checkpoints.errors import ValueRefused
-from checkpoints.values import digests, json_pointer
+from checkpoints.values import characters, digests, json_pointer
 
 from .edit_state import BOTH, fault
 
@@ -62,9 +62,9 @@ class Submission:
 
 
 def check_key(submission: Submission) -> None:
-    """Check the key before it is looked up, as PostgreSQL's text takes no U+0000. Raises Invalid."""
-    if not 0 < len(submission.key) <= 80 or "\0" in submission.key or not submission.key.isprintable():
-        raise Invalid([make_problem("Send a key of 1 to 80 characters.", pointer="/key")])
+    """Check the key before it is looked up. Raises Invalid."""
+    if not characters.is_key(submission.key):
+        raise Invalid([make_problem(characters.KEY_RULE, pointer="/key")])
 
 
 def _unwritable(refused: ValueRefused) -> Problem:

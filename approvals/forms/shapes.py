@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from approvals.schema.walk import Schema, is_nullable, label_of, property_schemas, resolve_part, union_branches
+from approvals.schema.walk import (
+    Schema,
+    is_nullable,
+    label_of,
+    property_schemas,
+    referred_name,
+    resolve_part,
+    union_branches,
+)
 from checkpoints.values.artifacts import MARK
 
 from . import texts
@@ -112,9 +120,7 @@ def tags(part: Schema, root: Schema) -> set[str]:
     found |= {str(part["const"]) for part in property_schemas(schema).values() if "const" in part}
     short = {"integer": "int", "string": "str", "number": "float", "boolean": "bool", "array": "list", "object": "dict"}
     found |= {short[item] for item in list(found) if item in short}
-    if "$ref" in part:
-        found.add(str(part["$ref"]).rpartition("/")[2])
-    return found
+    return found | ({referred_name(part)} - {""})
 
 
 def labels(branches: Sequence[Schema], root: Schema) -> list[str]:

@@ -9,7 +9,7 @@ from approvals.errors import Invalid, make_problem
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.models import Event
-from checkpoints.values import canonical_json
+from checkpoints.values import canonical_json, characters
 
 from . import mentions
 
@@ -45,6 +45,6 @@ def checked(text: str, key: str) -> str:
         raise Invalid([make_problem("Write something first.", pointer="/text")])
     if len(words) > MOST:
         raise Invalid([make_problem(f"Write at most {MOST:,} characters.", pointer="/text")])
-    if not 0 < len(key) <= 80 or not key.isprintable():
-        raise Invalid([make_problem("Send a key of 1 to 80 characters.", pointer="/key")])
+    if not characters.is_key(key):
+        raise Invalid([make_problem(characters.KEY_RULE, pointer="/key")])
     return words

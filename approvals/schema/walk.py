@@ -82,8 +82,13 @@ def find_definition(part: Schema, root: Schema) -> Schema:
     return _map(json_pointer.get(root, place)) if (place := _place(part.get("$ref"))) is not None else {}
 
 
+def referred_name(part: Schema) -> str:
+    """Return the name of the definition to which a part refers; "" where it refers to none."""
+    return str(part.get("$ref", "")).rpartition("/")[2]
+
+
 def unfollowed_reference(schema: Schema) -> str:
-    """Return the first reference in a schema that leads elsewhere than `find_definition` follows it; "" for none.
+    """Return the first reference that leads to a definition by other ways than `find_definition`; "" for none.
 
     What is behind one could be secret, and nobody would see that.
     """
@@ -204,12 +209,17 @@ def rewrite_schema(
 def move_schema(schema: Schema, to: str) -> dict[str, Any]:
     """Return the schema for the place `to` in another one, with its references led there."""
 
-    def led(part: Schema, _place: str | None) -> Schema:
-        ref = part.get("$ref")
-        return {**part, "$ref": f"#{to}{ref[1:]}"} if isinstance(ref, str) and ref.startswith("#") else part
+    return with_references(schema, lambda ref: f"#{to}{ref[1:]}" if ref.startswith("#") else ref)
 
-    made: dict[str, Any] = rewrite_schema(schema, led, values=True)
-    return made
+
+def with_references(schema: Schema, lead: Callable[[str], str]) -> dict[str, Any]:
+    """Return the schema with each of its references as `lead` returns it."""
+
+    def led(part: Schema, _place: str | None) -> Schema:
+        return {**part, "$ref": lead(part["$ref"])} if isinstance(part.get("$ref"), str) else part
+
+    copy: dict[str, Any] = rewrite_schema(schema, led, values=True)
+    return copy
 
 
 def is_list(schema: Schema, pointer: str) -> bool:

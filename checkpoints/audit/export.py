@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,14 +22,13 @@ from checkpoints.seals import leaves, merkle
 from checkpoints.seals.export_lines import FORMAT, ExportedEvent, to_json
 from checkpoints.seals.leaves import SealedRow
 from checkpoints.seals.seal import SealFact
+from checkpoints.values.characters import escape_controls
 
 from . import reading
 from .reading import RowStream
 
 PAGE = 2_000
 END = b"holdpoint export\n"
-# Characters that JSON does not escape, and that a terminal obeys or a line reader takes for the end of a line.
-_UNSEEN = re.compile(r"[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +53,9 @@ class _Sum:
     events: int = 0
     seals: int = 0
 
-    def line(self, values: dict[str, Any]) -> bytes:
-        text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
-        data = _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode() + b"\n"
+    def line(self, said: dict[str, Any]) -> bytes:
+        text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+        data = escape_controls(text).encode() + b"\n"
         self.sha.update(data)
         return data
 

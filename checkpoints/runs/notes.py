@@ -17,6 +17,7 @@ from checkpoints.actors import Actor
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.events import event_log
 from checkpoints.models import Event, Run
+from checkpoints.values import characters
 from checkpoints.values.canonical_json import decode_canonical
 
 from . import holds
@@ -52,8 +53,8 @@ def note(run: Run, seq: int, words: str, *, key: str, by: Actor) -> bool:
     if len(text) > LONGEST:
         sentence = f"Write at most {LONGEST:,} characters; these are {len(text):,}."
         raise ValueRefused("/text", sentence)
-    if not 0 < len(key) <= 80 or not key.isprintable():
-        raise ValueRefused("/key", "Send a key of 1 to 80 characters.")
+    if not characters.is_key(key):
+        raise ValueRefused("/key", characters.KEY_RULE)
     with transaction.atomic():
         subject = subject_of(holds.locked(run, seq))
         before = list(Event.objects.sealable().filter(subject=subject, kind=NOTED).values_list("actor", "data"))
