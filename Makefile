@@ -46,7 +46,7 @@ chaos: ## break a whole installation at random, and check it: MINUTES=10 SEED=7
 mutants: browser node frameworks ## plant what tests caught by itself, and fail where it escapes now: ARGS="3 17"
 	@exec $(PY) -m tests.mutations plant $(ARGS)
 
-check: node ## style, types, import layers, migrations in step, the ceiling of code lines
+check: node ## style, types, import layers, migrations in step, names, the ceiling of code lines
 	@$(INSTALL) requirements-dev.txt
 	@$(PY) -m ruff check $(OURS)
 	@$(PY) -m ruff format --check $(OURS)
@@ -58,6 +58,7 @@ check: node ## style, types, import layers, migrations in step, the ceiling of c
 	@$(CHECK_ENV) $(PY) -m tests.clients.typescript.node check
 	@$(VENV)/bin/lint-imports
 	@$(PY) -m tests.house.code_lines
+	@$(PY) -m tests.house.names
 	@$(CHECK_ENV) DJANGO_SETTINGS_MODULE=config.checking $(PY) manage.py makemigrations --check --dry-run
 
 types: node ## write the TypeScript client's types from the API's description
