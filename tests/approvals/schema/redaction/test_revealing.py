@@ -68,7 +68,7 @@ def test_nothing_but_a_secret_is_revealed(gate: Gate, at: str, of_run: bool) -> 
 
 def test_without_its_event_it_is_not_shown(gate: Gate) -> None:
     ann = member(gate.team, reveals=True)
-    with broken.object(events, "append", side_effect=RuntimeError("no event")), pytest.raises(RuntimeError):
+    with broken.object(events, "append_events", side_effect=RuntimeError("no event")), pytest.raises(RuntimeError):
         reveal(ann, gate, "/token")
     assert told(gate) == []
 
