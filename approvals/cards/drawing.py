@@ -25,7 +25,7 @@ class Drawing:
     fields are those of the object at `at`, "" for all arguments, compared with the object in `was`, as JSON.
     """
 
-    kind: str  # of KINDS
+    kind: str  # "diff", "fields" or "command"
     at: str  # the new text, or the command
     before: str = ""  # of a diff: the text that goes
     name: str = ""  # of a diff: the name of what is changed
