@@ -18,7 +18,7 @@ class AgentsConfig(AppConfig):
         from approvals.notifications import notifying
         from approvals.webhooks import ringing
         from checkpoints.audit import covered_rows
-        from checkpoints.retention import delete_batch, first_marks, reading, stray_artifacts, unneeded_rows
+        from checkpoints.retention import delete_batch, reading, stray_artifacts, unneeded_rows
         from checkpoints.signals import run_needs_attention
 
         from .compatibility import preflight, validation
@@ -45,4 +45,4 @@ class AgentsConfig(AppConfig):
         reading.keep_also(removing.rebuilt_from)
         unneeded_rows.register(unneeded.find, *unneeded.MODELS)
         stray_artifacts.look_in(retention.named_in)
-        first_marks.look_in(retention.named_by_teams)
+        stray_artifacts.mark_also(retention.named_by_teams)

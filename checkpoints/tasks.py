@@ -8,7 +8,7 @@ from celery import shared_task
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from checkpoints.retention.prune_lock import hold_prune_lock
+from checkpoints.retention.prunes import hold_prune_lock
 
 from .actors import SYSTEM
 from .models import Prune

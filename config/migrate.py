@@ -54,10 +54,10 @@ def main() -> int:
     django.setup()
     from approvals.gates import grant_likeness
     from approvals.models import versions
-    from checkpoints.audit import checkpoint_proofs
+    from checkpoints.audit import covered_rows
     from checkpoints.models import Event
     from checkpoints.postgresql import fitness, migrating, new_runs
-    from checkpoints.retention import first_marks
+    from checkpoints.retention import stray_artifacts
 
     if unfit := fitness.fault(migrating=True):
         return refuse(unfit)
@@ -76,8 +76,8 @@ def main() -> int:
         return refuse(BUSY)
     from_now_on = chosen.finish or not Event.objects.exists()
     versions.adopt(finish=from_now_on)
-    checkpoint_proofs.require(finish=from_now_on)
-    first_marks.mark_files(again=chosen.finish)
+    covered_rows.require_proofs(finish=from_now_on)
+    stray_artifacts.mark_files(again=chosen.finish)
     grant_likeness.fill_in()
     if chosen.finish:
         new_runs.use_newest()

@@ -33,7 +33,7 @@ from checkpoints.errors import PlanChanged
 from checkpoints.events import event_log
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.runs.plans import StepSpec
-from checkpoints.store.start_waiting import new_numbers
+from checkpoints.store.start_and_fork import new_numbers
 
 from . import turns
 from .started_before import SpawnCall, StartedBefore, digest_of

@@ -25,7 +25,7 @@ from approvals.engine_rules import effects, gates
 from checkpoints import crash_points
 from checkpoints.errors import Fenced, NotVerified
 from checkpoints.layout.rows import new_id
-from checkpoints.postgresql.insert_rows import build_insertion
+from checkpoints.postgresql.prepared_rows import build_insertion
 from checkpoints.runs.plans import StepSpec
 
 from . import (

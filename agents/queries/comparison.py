@@ -21,9 +21,9 @@ from checkpoints import store
 from checkpoints.errors import NotVerified, OtherLineage
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import spec_of
-from checkpoints.store import run_history
+from checkpoints.store import executions
+from checkpoints.store.executions import CheckpointComparison
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.store.run_history import CheckpointComparison
 
 from .access import run_or_404
 from .checkpoint import difference_context
@@ -126,7 +126,7 @@ def comparison_context(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
 def parting(a: Checkpoint, b: Checkpoint) -> CheckpointComparison:
     """Return the common ancestor and the way to each. 404 if they belong to different lineages."""
     try:
-        return run_history.compare(a.id, b.id)
+        return executions.compare(a.id, b.id)
     except OtherLineage as other:
         raise Http404("No such checkpoint") from other
 

@@ -34,11 +34,11 @@ from checkpoints.errors import ValueRefused
 from checkpoints.events import event_log
 from checkpoints.layout.snapshot import RowDraft
 from checkpoints.models import Plan, Run
-from checkpoints.postgresql.insert_rows import build_insertion
+from checkpoints.postgresql.prepared_rows import build_insertion
 from checkpoints.runs.plans import spec_of
-from checkpoints.store import start_waiting
+from checkpoints.store import start_and_fork
 from checkpoints.values import json_pointer
-from checkpoints.values.list_digests import ListDigest
+from checkpoints.values.digests import ListDigest
 
 from . import asking, lost_programs, plans, policy_of_token
 from .implied_plan import FEEDBACK, GATE, RESULT, PostedGate, imply_plan, infer_schema
@@ -85,7 +85,7 @@ class _Posting:
         posted = replace(posted, card=self.shaped(posted, policy))
         try:
             run, state = self.run(posted)
-            draft = start_waiting.first_checkpoint(
+            draft = start_and_fork.first_checkpoint(
                 run, next(self.numbers), state, first_step=GATE, at=self.at, list_format=self.list_format
             )
         except ValueRefused as error:
@@ -149,7 +149,7 @@ def post(posted: Sequence[PostedGate], sender: Sender, *, batch: bool = False) -
     with transaction.atomic(savepoint=False):
         named = {action.tool or action.id for gate in posted for action in gate.card.actions}
         tools = Tool.objects.registered(named, team=sender.team)
-        numbers, at, list_format = start_waiting.new_numbers(len(posted))
+        numbers, at, list_format = start_and_fork.new_numbers(len(posted))
         posting = _Posting(sender, tools, iter(numbers), at, list_format)
         with validate.counted():  # the checks of all its schemas together, however many gates it has
             made = _prepare_all(posting.prepare, posted, "/gates" if batch else "")
@@ -223,7 +223,7 @@ def _write_all(prepared: Sequence[_New], gates: Sequence[NewGate], posting: _Pos
     """Write the runs and their gates, with all events, and return the turns: each waits for people."""
     sender, runs = posting.sender, [row.run for row in prepared]
     titles = [opening.heading(gate.card.title) or gate.step.title for gate in gates]
-    rows = start_waiting.first_rows(runs, [row.draft for row in prepared], [f"asks: {title}" for title in titles])
+    rows = start_and_fork.waiting_rows(runs, [row.draft for row in prepared], [f"asks: {title}" for title in titles])
     name, token = one_line(sender.worker, 120), sender.token
     clients = [
         Client(run_id=run.pk, token=token, owner=sender.owner, name=name, deferred=sender.deferred) for run in runs
@@ -233,9 +233,9 @@ def _write_all(prepared: Sequence[_New], gates: Sequence[NewGate], posting: _Pos
         entry
         for gate, first in drafted
         for entry in (
-            *start_waiting.began(gate.run, sender.by),
+            *start_and_fork.began(gate.run, sender.by),
             opening.opened(gate, first, by=sender.by),
-            start_waiting.waits(gate.run, sender.by),
+            start_and_fork.waits(gate.run, sender.by),
         )
     ], extras=[*rows, *build_insertion(clients), *of_gates])  # fmt: skip
     outbox.tell_all([gate for gate, _ in drafted], "gate.opened")

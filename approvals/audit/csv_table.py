@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from checkpoints.seals.export_lines import ExportedEvent
+from checkpoints.audit.export import ExportedEvent
 from checkpoints.seals.seal import format_instant
 from checkpoints.values.characters import escape_controls
 

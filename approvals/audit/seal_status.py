@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from checkpoints.audit import database
-from checkpoints.audit.database import UnsealedTail
+from checkpoints.audit import sealer
+from checkpoints.audit.sealer import UnsealedTail
 from checkpoints.models import Seal, Verification
 from checkpoints.postgresql.capped_count import Capped
 
@@ -24,7 +24,7 @@ class SealStatus:
     @property
     def waiting(self) -> Capped:
         """Count the settled events that no seal covers yet."""
-        return Capped(min(self.tail.count, database.COUNTED - 1), self.tail.count >= database.COUNTED)
+        return Capped(min(self.tail.count, sealer.COUNTED - 1), self.tail.count >= sealer.COUNTED)
 
     @property
     def findings(self) -> list[str]:
@@ -42,7 +42,7 @@ def standing() -> SealStatus:
     ended = Verification.objects.exclude(status=Verification.Status.UNDERWAY)
     return SealStatus(
         Seal.objects.order_by("-pk").defer("marks", "heads").first(),
-        database.tail(),
+        sealer.tail(),
         Verification.objects.underway().first(),
         ended.order_by("-pk").first(),
     )

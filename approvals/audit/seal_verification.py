@@ -13,7 +13,7 @@ import structlog
 from django.db import InterfaceError, OperationalError
 
 from checkpoints.audit import database
-from checkpoints.audit.walk import VerificationWalk
+from checkpoints.audit.database import VerificationWalk
 from checkpoints.events import event_proof
 from checkpoints.models import Verification
 from checkpoints.seals.problem import IntegrityProblem

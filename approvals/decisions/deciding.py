@@ -39,8 +39,7 @@ from checkpoints import actors
 from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
 from checkpoints.layout.snapshot import Snapshot
-from checkpoints.postgresql.insert_rows import insert_rows
-from checkpoints.postgresql.prepared_rows import prepared_statement
+from checkpoints.postgresql.prepared_rows import insert_rows, prepared_statement
 from checkpoints.values.canonical_json import encode_canonical
 
 from . import edit_state

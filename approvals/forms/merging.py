@@ -17,8 +17,7 @@ from typing import Any
 
 from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import encode_canonical
-from checkpoints.values.list_alignment import shared_ends
-from checkpoints.values.patch import are_same
+from checkpoints.values.patch import are_same, shared_ends
 
 from . import names
 from .build import Form

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
-from checkpoints.values.list_alignment import shared_ends
+from checkpoints.values.patch import shared_ends
 
 WORDS = 600  # a side that are compared word by word at once
 LINES = 5_000

@@ -23,11 +23,11 @@ from approvals.webhooks import outbox
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.events import event_log
 from checkpoints.models import Hold
-from checkpoints.postgresql.insert_rows import build_insertion, insert_rows
+from checkpoints.postgresql.prepared_rows import build_insertion, insert_rows
 from checkpoints.runs.plans import spec_of
 from checkpoints.values import patch
 from checkpoints.values.canonical_json import encode_canonical
-from checkpoints.values.list_digests import of_field
+from checkpoints.values.digests import of_field
 
 from .grant_likeness import of_grant
 from .reading import read

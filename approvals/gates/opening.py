@@ -26,8 +26,7 @@ from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
 from checkpoints.events import event_log
 from checkpoints.models import Hold, Run
-from checkpoints.postgresql.insert_rows import build_insertion, next_ids
-from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
+from checkpoints.postgresql.prepared_rows import OneOf, build_insertion, next_ids, prepared_statement
 from checkpoints.postgresql.sql import Statement
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
 from checkpoints.store import Snapshot, claims, named_files

@@ -19,7 +19,7 @@ from approvals.engine_rules import effects, gates, permissions
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec, input_digest
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.values.list_digests import ListDigest, of_field
+from checkpoints.values.digests import ListDigest, of_field
 from checkpoints.values.ops import DROP, apply_write
 
 from .facts import ABSENT, ByHand, EffectFact, Fields, GateFact, GrantFact, MoveTarget, RecordedHistory, Writes

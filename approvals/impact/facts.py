@@ -15,7 +15,7 @@ from uuid import UUID
 from approvals.cards.action import Action
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.values.list_digests import ListDigest
+from checkpoints.values.digests import ListDigest
 from checkpoints.values.ops import Write
 
 from .result import Impact, ImpactChild

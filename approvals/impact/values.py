@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from checkpoints.runs.plans import StepSpec, input_digest
-from checkpoints.values.list_digests import ListDigest, of_field
+from checkpoints.values.digests import ListDigest, of_field
 from checkpoints.values.ops import DROP, Append, Splice, Write, apply_write
 
 from .facts import ABSENT, Fields, MoveTarget

@@ -23,9 +23,8 @@ from approvals.models import Policy, Unrun
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import PersonKind, kind_of
 from checkpoints.events.commit_order import Cursor, settled_events
-from checkpoints.postgresql.batch_query import BatchStatement, select_columns
 from checkpoints.postgresql.capped_count import MOST, Capped
-from checkpoints.postgresql.prepared_rows import prepared_statement
+from checkpoints.postgresql.prepared_rows import BatchStatement, prepared_statement, select_columns
 
 
 @dataclass(frozen=True, slots=True)

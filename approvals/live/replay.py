@@ -11,7 +11,7 @@ from checkpoints.events import commit_order
 from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event
 from checkpoints.postgresql import xid_offset
-from checkpoints.postgresql.batch_query import type_numbers
+from checkpoints.postgresql.prepared_rows import type_numbers
 from checkpoints.postgresql.sql import run_sql
 
 from .access import Access, WatchedPage, accesses

@@ -22,7 +22,7 @@ from checkpoints import crash_points
 from checkpoints.events.commit_order import Cursor, events_after, settled_events
 from checkpoints.events.event import NOT_SEALED
 from checkpoints.models import Run
-from checkpoints.postgresql.insert_rows import insert_rows
+from checkpoints.postgresql.prepared_rows import insert_rows
 
 from . import account, choices, email
 from .channel import NoticeAddress, NoticeChannel, channels

@@ -18,7 +18,7 @@ from approvals.models import AddedTeam, Decision, Delegation, Gate, LentPolicy
 from checkpoints.access.missing_permission import ASK, IN_TEAMS
 from checkpoints.access.permissions import DECIDE_GATE, members_where, right_in
 from checkpoints.actors import of_user
-from checkpoints.postgresql.batch_query import type_numbers
+from checkpoints.postgresql.prepared_rows import type_numbers
 from checkpoints.postgresql.sql import run_sql
 
 from .separation import apart_from, why_apart

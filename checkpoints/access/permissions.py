@@ -15,8 +15,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db import models
 from django.db.models import Exists, Expression, OuterRef, Q, QuerySet, Value
 
-from checkpoints.postgresql.batch_query import type_numbers
-from checkpoints.postgresql.prepared_rows import prepared_statement
+from checkpoints.postgresql.prepared_rows import prepared_statement, type_numbers
 from checkpoints.postgresql.sql import run_sql
 
 from . import token_scope

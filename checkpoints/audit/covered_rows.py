@@ -1,18 +1,30 @@
-"""Covered rows: an event records the digests of the rows that its transaction wrote, and seals cover events."""
+"""Covered rows: an event records the digests of the rows that its transaction wrote, and seals cover events.
+
+A checkpoint is covered by its run's chain, and bears the proof that a process with the key saved it. A save writes
+the proof beside its row. Rows from before, and from processes of the release before, have none: once the update is
+finished, proven events hold the last number without one of each such run. A row after that needs a proof.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Model, QuerySet
+from psycopg.types.numeric import Int4, Int8
 
+from checkpoints.actors import SYSTEM
 from checkpoints.errors import NotVerified
-from checkpoints.events.event_proof import ROWS, is_proven
+from checkpoints.events.event_log import Entry, append_events
+from checkpoints.events.event_proof import CHECKPOINTS, ROWS, is_of_digest, is_proven, seal_key
+from checkpoints.layout.assembly import name_of_checkpoint
 from checkpoints.postgresql.sql import run_sql, to_microseconds
 from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
@@ -26,6 +38,13 @@ WHERE subject = ANY($1) AND NOT (kind = 'checkpoint.saved') ORDER BY subject, ve
 _NEWEST = """
 SELECT kind, subject, version, data FROM checkpoints_event
 WHERE kind = ANY($1) AND subject LIKE $2 AND NOT (kind = 'checkpoint.saved') ORDER BY at DESC, id DESC LIMIT $3"""
+NO_PROOF = "bears no proof: somebody wrote it who does not have the key that is set here"
+PROOFS_PART = 20_000  # runs that one event holds
+PROOFS_PAGE = 5_000  # checkpoints that one statement reads
+_WITHOUT = "SELECT run_id, max(seq) FROM checkpoints_checkpoint WHERE proof IS NULL GROUP BY run_id ORDER BY run_id"
+_OF_RUN = f"""
+SELECT id, seq, digest, proof FROM checkpoints_checkpoint WHERE run_id = $1 AND seq > $2
+ORDER BY seq LIMIT {PROOFS_PAGE}"""  # noqa: S608 - a constant
 
 
 def digest_of_row(row: Model, columns: Sequence[str], **more: Any) -> str:
@@ -207,3 +226,57 @@ def check_locked(subject: str, present: Mapping[str, str], rows: Iterable[Sequen
 def check_run(run: int) -> list[IntegrityProblem]:
     """Return what is wrong with the covered rows of one run."""
     return [problem for cover in covers.values() for problem in cover.check(cover.of_run(run))]
+
+
+def require_proofs(*, finish: bool) -> None:
+    """Let checkpoints count as saved here only with a proof, from now on and for good; those from before are named.
+
+    At the end of an update, since the release before writes none; with the key. Once in a database, whatever key signed
+    it: with another key nobody vouches again for what was slipped in meanwhile.
+    """
+    if not seal_key() or not finish or covering_events([CHECKPOINTS]):
+        return
+    with transaction.atomic():
+        before = [(str(run), seq) for run, seq in run_sql(_WITHOUT, [])]
+        parts = [before[at : at + PROOFS_PART] for at in range(0, len(before), PROOFS_PART)] or [[]]
+        entries = [
+            Entry(kind="seal.checkpoints", subject=CHECKPOINTS, by=SYSTEM, data={ROWS: {}, "unproven": dict(part)})
+            for part in parts
+        ]
+        append_events(entries)
+
+
+def _last_without() -> dict[str, int] | None:
+    """Return the last number without a proof that counts, by run; None where proofs are not required."""
+    events = covering_events([CHECKPOINTS]) if seal_key() else []
+    parts = [event.data["unproven"] for event in events if event.holds]
+    return {run: seq for part in parts for run, seq in part.items()} if events else None
+
+
+class CheckpointProofs:
+    """Checks the proofs of any number of runs."""
+
+    def __init__(self) -> None:
+        self.last_without = _last_without()
+
+    def check(self, run: int) -> Iterator[IntegrityProblem]:
+        """Yield the run's checkpoints that lack their proof, or bear one of another key; those in a row as one."""
+        for fault, group in groupby(self._faults(run), key=itemgetter(0)):
+            (_, first, seq), *more = group
+            alone = name_of_checkpoint(first, run, seq)
+            subject = f"{len(more) + 1:,} checkpoints from {seq} to {more[-1][2]} (run {run})" if more else alone
+            yield IntegrityProblem(subject, fault)
+
+    def _faults(self, run: int) -> Iterator[tuple[str, UUID, int]]:
+        after = 0
+        while found := run_sql(_OF_RUN, [Int8(run), Int4(after)]):
+            for id, seq, digest, proof in found:
+                if fault := self._fault(run, seq, digest, proof):
+                    yield fault, id, seq
+            after = found[-1][1]
+
+    def _fault(self, run: int, seq: int, digest: bytes, proof: bytes | None) -> str:
+        if proof is not None:
+            return "" if is_of_digest(proof, digest) else UNPROVEN
+        required = self.last_without is not None and seq > self.last_without.get(str(run), 0)
+        return NO_PROOF if required else ""

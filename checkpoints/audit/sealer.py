@@ -9,24 +9,63 @@ so that missing newest ones are noticed. `checkpoint.saved` is covered by its ru
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
 
 import structlog
+from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
+from checkpoints.events.commit_order import Cursor, events_after, settled_events
 from checkpoints.events.event_proof import seal_key
 from checkpoints.models import Checkpoint, Event, Run, Seal
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.seals import leaves, merkle
 from checkpoints.values.canonical_json import encode_canonical
 
-from .database import export_path, newest_seal, unsealed_events
 from .reading import row_of, seal_fact
 
 LOCK = 0x686F6C6470  # pg_advisory_xact_lock key of the one sealer
 BATCH = 10_000
+COUNTED = 1_000
+LATE = timedelta(minutes=1)  # a sealer passes every second
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class UnsealedTail:
+    """The settled events that no seal covers yet: their number, up to COUNTED, and the time of the oldest."""
+
+    count: int
+    oldest: datetime | None
+    late: bool
+
+
+def export_path() -> Path:
+    """Return the path of the file to which seals are appended, one JSON object a line."""
+    return Path(settings.HOME) / "audit" / "seals.jsonl"
+
+
+def newest_seal() -> Seal | None:
+    """Return the newest seal with only its place loaded; None if there is none."""
+    return Seal.objects.only("last_xid", "last_id").order_by("-pk").first()
+
+
+def unsealed_events(last: Seal | None) -> QuerySet[Event]:
+    """Return the settled events after the newest seal, in order."""
+    events = settled_events().exclude(kind="checkpoint.saved")
+    return events_after(events, Cursor(last.last_xid, last.last_id)) if last else events
+
+
+def tail() -> UnsealedTail:
+    """Return how many events no seal covers yet, and how long the oldest has waited."""
+    times = list(unsealed_events(newest_seal()).values_list("at", flat=True)[:COUNTED])
+    oldest = min(times, default=None)
+    now = run_sql("SELECT clock_timestamp()", [])[0][0]
+    return UnsealedTail(len(times), oldest, bool(oldest and now - oldest > LATE))
 
 
 def seal_once() -> Seal | None:

@@ -12,14 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from checkpoints.audit.export import FORMAT, ExportedEvent, from_json
 from checkpoints.errors import ValueRefused
 from checkpoints.seals import merkle
-from checkpoints.seals.chain import UNKNOWN, SealChain
-from checkpoints.seals.compare import compare_seal
-from checkpoints.seals.export_lines import FORMAT, ExportedEvent, from_json
-from checkpoints.seals.leaves import EventMark, compute_leaf
+from checkpoints.seals.leaves import EventMark, compare_seal, compute_leaf
 from checkpoints.seals.problem import IntegrityProblem
-from checkpoints.seals.seal import SealFact
+from checkpoints.seals.seal import UNKNOWN, SealChain, SealFact
 from checkpoints.values import canonical_json
 
 from .export import END

@@ -14,17 +14,16 @@ from uuid import UUID
 
 from checkpoints.errors import NotVerified
 from checkpoints.layout import rows
-from checkpoints.layout.assembly import Assembly, name_of
-from checkpoints.layout.chunks import ChunkContents, make_fetcher, read_chunk
+from checkpoints.layout.assembly import Assembly, ChunkContents, make_fetcher, name_of, read_chunk
 from checkpoints.layout.rows import CheckpointRow
 from checkpoints.models import Checkpoint, Chunk, Gap, Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.seals.problem import IntegrityProblem
-from checkpoints.store import gap_headers, gaps
+from checkpoints.store import gaps
 from checkpoints.values import digests
 
 from . import covered_rows, database, removals
-from .checkpoint_proofs import CheckpointProofs
+from .covered_rows import CheckpointProofs
 
 
 def verify_run(run: Run) -> list[IntegrityProblem]:
@@ -107,8 +106,8 @@ class _Walk:
                 IntegrityProblem(name, f"begins at {gap.first_seq}, what is before it ends at {self.seq}")
             )
         for row in gaps.removed(gap):
-            parent = row.header[gap_headers.PARENT]
-            if self._parent_digest(UUID(bytes=parent) if parent else None) != row.header[gap_headers.PARENT_DIGEST]:
+            parent = row.header[gaps.PARENT]
+            if self._parent_digest(UUID(bytes=parent) if parent else None) != row.header[gaps.PARENT_DIGEST]:
                 self.problems.append(
                     IntegrityProblem(name, f"the parent of {row.id} is not the checkpoint it was saved on")
                 )

@@ -19,7 +19,7 @@ with: `@size:digest` is a large value in a chunk of its own, `#level:count:size:
 list. A sealed chunk's content is again such lines.
 
 The codec's bits: 1 for zstd, 2 if an integer may be wider than 64 bits, 4 in a checkpoint if the digests of its lists
-are over stretches (values.list_digests). The checksum covers the encoding: zstd alone would let some flipped bits pass.
+are over stretches (values.digests). The checksum covers the encoding: zstd alone would let some flipped bits pass.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from typing import Any
 import orjson
 import zstandard
 
-from checkpoints.values.list_digests import ChainDigest, ListDigest, StretchDigest
+from checkpoints.values.digests import ChainDigest, ListDigest, StretchDigest
 
 ZSTD = 1
 WIDE = 2

@@ -16,13 +16,12 @@ from checkpoints.layout import payloads
 from checkpoints.postgresql import wire
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import encode_canonical, is_utf8
+from checkpoints.values.digests import ListDigest
 from checkpoints.values.json_pointer import make_pointer
-from checkpoints.values.list_digests import ListDigest
 from checkpoints.values.ops import Write
 
-from .parts import Part
+from .parts import Part, StateChanges
 from .rows import CheckpointRow, new_id
-from .state_changes import StateChanges
 
 ANCHOR_EVERY = 64  # rows; a load reads at most as many
 

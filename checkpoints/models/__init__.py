@@ -1,13 +1,10 @@
 from checkpoints.events.event import Event, EventText
 
-from .checkpoint import Checkpoint, Chunk, Note
-from .gap import Gap
-from .hold import Hold, TechnicalHold
+from .checkpoint import Checkpoint, Chunk, Gap, Note
 from .plan import Plan
-from .retention import Prune, PruneLine, RetentionPolicy
+from .retention import Hold, Prune, PruneLine, RetentionPolicy, TechnicalHold
 from .run import Run
-from .seal import Seal
-from .verification import Verification
+from .seal import Seal, Verification
 
 __all__ = [
     "Checkpoint", "Chunk", "Event", "EventText", "Gap", "Hold", "Note", "Plan", "Prune", "PruneLine", "RetentionPolicy",

@@ -14,11 +14,10 @@ from psycopg.types.numeric import Int8
 
 from checkpoints import crash_points
 from checkpoints.layout import rows
-from checkpoints.layout.assembly import chunk_references, unpack_row
-from checkpoints.layout.chunks import make_fetcher
+from checkpoints.layout.assembly import chunk_references, make_fetcher, unpack_row
 from checkpoints.layout.parts import SealedStretch
 from checkpoints.postgresql.sql import run_sql
-from checkpoints.values.list_digests import measure_line
+from checkpoints.values.digests import measure_line
 
 PORTION = 500
 _MEMBERS = "SELECT id FROM checkpoints_run WHERE id = $1 OR (lineage = $1 AND forked_from IS NOT NULL) ORDER BY id"

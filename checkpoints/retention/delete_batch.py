@@ -5,6 +5,10 @@ for moments, only what could have changed is checked: whether there are new hold
 A row saved meanwhile follows the head, and changes nothing about older rows.
 
 Lock order: the line of the prune, then the run's row, then its checkpoints. Making a hold locks the run's row first.
+
+A remaining row that loses the row it builds on is rewritten as an anchor. Only the encoding changes: the state, and
+with it every digest, stays. The recorded writes of the row's step are kept beside the manifest, as in every anchor.
+Later rows still name the anchor that they were saved under; a load begins with the newest anchor that exists.
 """
 
 from __future__ import annotations
@@ -13,30 +17,39 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 import psycopg
 from django.db import connection
-from psycopg.types.numeric import Int4, Int8
+from psycopg.types.numeric import Int2, Int4, Int8
 from psycopg.types.string import ByteaBinaryLoader
 
 from checkpoints import crash_points
 from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
-from checkpoints.layout.rows import HEADER
+from checkpoints.layout import payloads, rows
+from checkpoints.layout.assembly import Assembly, ChunkContents, make_fetcher, unpack_row
+from checkpoints.layout.parts import StateChanges
+from checkpoints.layout.payloads import ChunkBlob
+from checkpoints.layout.rows import COLUMNS, HEADER, CheckpointRow
 from checkpoints.models import Gap, Run
-from checkpoints.postgresql.insert_rows import insert_rows
+from checkpoints.postgresql.prepared_rows import insert_rows
 from checkpoints.postgresql.sql import run_sql
-from checkpoints.store import gaps
-from checkpoints.store.gap_headers import ID, RemovedCheckpoint
-from checkpoints.store.gaps import RemovalReason
+from checkpoints.store import gaps, save_statements
+from checkpoints.store.gaps import ID, RemovalReason, RemovedCheckpoint
 from checkpoints.values import digests
 
-from . import anchors, reading, rules
-from .anchors import NewAnchor
-from .rules import RetentionHistory
+from . import reading, rules
+from .rules import RetentionHistory, RetentionRow
 
+_SEGMENT = f"SELECT {COLUMNS} FROM checkpoints_checkpoint WHERE run_id = $1 AND seq BETWEEN $2 AND $3 ORDER BY seq"  # noqa: S608 - constants
+_REWRITE = """
+UPDATE checkpoints_checkpoint c
+SET anchor_seq = c.seq, codec = made.codec, payload = made.payload, checksum = made.checksum
+FROM unnest($2::int[], $3::smallint[], $4::bytea[], $5::bytea[]) AS made (seq, codec, payload, checksum)
+WHERE c.run_id = $1 AND c.seq = made.seq
+"""
 _HEADERS = f"""
 SELECT {", ".join(f"c.{name}" for name in HEADER)}, c.digest, octet_length(c.payload)
 FROM unnest($2::int[], $3::int[]) AS going (first, last)
@@ -65,10 +78,68 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone
 """
-
 Ids = Callable[[], list[UUID]]
 Companion = Callable[[int, Ids], None]
 _companions: list[Companion] = []
+
+
+class NewAnchor(NamedTuple):
+    """A row's new encoding and its chunks."""
+
+    seq: int
+    codec: int
+    payload: bytes
+    checksum: bytes
+    blobs: list[ChunkBlob]
+
+
+def prepare_anchors(
+    run_id: int, lineage: int, places: Sequence[RetentionRow], orphans: Sequence[int]
+) -> list[NewAnchor]:
+    """Encode the rows `orphans` anew as anchors, each from its verified state. Raises NotVerified."""
+    contents = ChunkContents(make_fetcher(lineage))
+    bases = [place.seq for place in places if place.anchor]
+    found: list[NewAnchor] = []
+    wanted = set(orphans)
+    for base, following in zip(bases, [*bases[1:], places[-1].seq + 1], strict=True):
+        mine = [seq for seq in orphans if base < seq < following]
+        if mine:
+            segment = rows.read(_SEGMENT, [Int8(run_id), Int4(base), Int4(mine[-1])])
+            found += _of_segment(segment, contents, wanted)
+    return found
+
+
+def _of_segment(segment: Sequence[CheckpointRow], contents: ChunkContents, wanted: set[int]) -> list[NewAnchor]:
+    assembly, made, left = Assembly(contents), [], list[CheckpointRow]()
+    for row in segment:
+        left.append(row)
+        if row.seq in wanted:
+            assembly.feed_all(left)
+            left = []
+            made.append(_new_anchor(row, assembly))
+    return made
+
+
+def _new_anchor(row: CheckpointRow, assembly: Assembly) -> NewAnchor:
+    ops, lines = unpack_row(row)
+    changes = StateChanges({}, assembly.check(), assembly.list_format, ops, lines, wide=bool(row.codec & payloads.WIDE))
+    changes.seal(record=row.input_digest is not None)
+    codec, payload = payloads.pack(payloads.join(changes.ops, changes.lines), wide=changes.wide or assembly.wide)
+    codec |= assembly.list_format.CODEC
+    return NewAnchor(
+        row.seq, codec, payload, payloads.row_checksum(row.digest, row.seq, codec, payload), changes.blobs
+    )  # fmt: skip
+
+
+def write_anchors(run_id: int, lineage: int, anchors: Sequence[NewAnchor]) -> None:
+    """Store the anchors, in the caller's transaction, under the lock of the run's row."""
+    if not anchors:
+        return
+    if blobs := [blob for anchor in anchors for blob in anchor.blobs]:
+        save_statements.insert_chunks(lineage, blobs)
+    seqs, codecs = [Int4(anchor.seq) for anchor in anchors], [Int2(anchor.codec) for anchor in anchors]
+    content = [[anchor.payload for anchor in anchors], [anchor.checksum for anchor in anchors]]
+    run_sql(_REWRITE, [Int8(run_id), seqs, codecs, *content])
 
 
 def along(companion: Companion) -> None:
@@ -106,7 +177,7 @@ def prepared(run_id: int, lineage: int, history: RetentionHistory, seqs: Sequenc
         if digests.of_header(row.header) != row.digest:
             words = "does not match its digest"
             raise NotVerified(f"checkpoint {row.id} (run {run_id})", words)
-    made = anchors.prepared(run_id, lineage, history.places, rules.orphans(history.places, seqs))
+    made = prepare_anchors(run_id, lineage, history.places, rules.orphans(history.places, seqs))
     return RemovalPortion(run_id, lineage, history, ranges, rows, made, size)
 
 
@@ -114,7 +185,7 @@ def remove(portion: RemovalPortion, *, why: RemovalReason) -> int:
     """Remove a portion, in the caller's transaction; return the bytes freed. Raises RunMoved."""
     run_id = portion.run_id
     team, at, before = _check(portion)
-    anchors.write(run_id, portion.lineage, portion.anchors)
+    write_anchors(run_id, portion.lineage, portion.anchors)
     columns = [Int8(run_id), *([Int4(item) for item in side] for side in zip(*portion.stretches, strict=True))]
     if run_sql(_REMOVE, columns)[0][0] != len(portion.rows):
         raise RunMoved

@@ -13,14 +13,13 @@ from psycopg.types.numeric import Int8
 
 from checkpoints import crash_points
 from checkpoints.actors import Actor
-from checkpoints.errors import NotVerified
+from checkpoints.errors import CheckpointError, NotVerified
 from checkpoints.events import event_log
 from checkpoints.models import Prune, PruneLine
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.store.gaps import RemovalReason
 
-from . import chunks, delete_batch, kept_back, policies, reading, rules, unneeded_rows
-from .errors import Stopped
+from . import chunks, delete_batch, policies, prune_report, reading, rules, unneeded_rows
 from .rules import RetentionHistory
 
 PORTION = 500  # checkpoints removed by one transaction, about
@@ -47,6 +46,10 @@ SELECT EXISTS (
 )
 """
 log = structlog.get_logger(__name__)
+
+
+class Stopped(CheckpointError):
+    """The prune was stopped; what it had removed stays removed."""
 
 
 def apply(prune: Prune, line: PruneLine, until: float) -> None:
@@ -155,7 +158,7 @@ def _without(history: RetentionHistory, seqs: list[int]) -> RetentionHistory:
 def _close(prune: Prune, line: PruneLine) -> None:
     """Record what stayed and why; after the last line of a lineage, remove its unused chunks."""
     crash_points.point("prune_line_done", str(line.run_id))
-    kept = kept_back.count_by_reason(line, counts=_counts(line))
+    kept = prune_report.count_by_reason(line, counts=_counts(line))
     lineage = line.run.lineage
     [(others,)] = run_sql(_OTHERS, [Int8(prune.pk), Int8(line.pk), Int8(lineage)])
     freed = 0 if others else chunks.free(lineage)

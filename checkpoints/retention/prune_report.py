@@ -1,4 +1,4 @@
-"""A prune as text and as data: for the command, and for the pages of the administration."""
+"""A prune as text and as data, for the command and for the pages of the administration; counts what stayed, and why."""
 
 from __future__ import annotations
 
@@ -12,11 +12,42 @@ from django.template.defaultfilters import filesizeformat
 from checkpoints import actors
 from checkpoints.models import Hold, Prune, PruneLine
 
-from . import kept_back
+from . import reading, rules
 from .rules import HELD, REASONS
 
+POLICY, FAULT, MOVED = "policy", "fault", "moved"
+STAYED = rules.REASONS | {
+    POLICY: "the policy was changed meanwhile",
+    FAULT: "the stored data failed its integrity check",
+    MOVED: "the run was being changed meanwhile",
+}
 RANGES = 8  # ranges of one run that are named
 RUNS = 50  # runs for which a page shows what stayed after all
+
+
+class KeptBack(NamedTuple):
+    """The number of a run's checkpoints that stayed for one reason; `hold` is the hold's id if a hold is the reason."""
+
+    reason: str
+    hold: int | None
+    checkpoints: int
+
+
+def count_by_reason(line: PruneLine, *, counts: bool) -> list[KeptBack]:
+    """Count by reason the checkpoints that the line lists and that still exist.
+
+    `counts`: whether the line's policy is still in force.
+    """
+    history = reading.for_rules(line.run_id)
+    there = rules.within([place.seq for place in history.places], line.ranges)
+    if not there:
+        return []
+    if line.fault or not counts:
+        return [KeptBack(FAULT if line.fault else POLICY, None, len(there))]
+    verdict = rules.decide(history, line.policy, line.prune.at)
+    holders = {seq: hold for hold, seqs in verdict.by_hold.items() for seq in seqs}
+    found = Counter((verdict.reasons.get(seq, MOVED), holders.get(seq)) for seq in there)
+    return [KeptBack(reason, hold, count) for (reason, hold), count in sorted(found.items(), key=lambda item: item[1])]
 
 
 class HoldLine(NamedTuple):
@@ -114,9 +145,7 @@ def kept_after_all(prune: Prune) -> Iterator[KeptAfterAll]:
         known = 0
         for reason, hold, count in line.stayed:
             known += count
-            yield KeptAfterAll(
-                line.run_id, count, _why(holds.get(hold), names) if hold else str(kept_back.REASONS[reason])
-            )
+            yield KeptAfterAll(line.run_id, count, _why(holds.get(hold), names) if hold else str(STAYED[reason]))
         if left := line.checkpoints - line.removed - known:
             yield KeptAfterAll(line.run_id, left, "" if line.done else _not_reached(prune))
 

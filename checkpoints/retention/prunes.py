@@ -2,6 +2,8 @@
 
 All progress is in its rows, so that any process can continue: after a kill, beside another worker, or in a slice of a
 few seconds. A checkpoint is removed only if its line lists it and the rules, asked again, still allow it.
+
+By a lock only one process at a time works on prunes: two would only compete for the same work.
 """
 
 from __future__ import annotations
@@ -9,26 +11,49 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F, Max
 from django.db.models.functions import Now
 
 from checkpoints.actors import Actor
+from checkpoints.errors import CheckpointError
 from checkpoints.events import event_log
 from checkpoints.models import Prune, PruneLine, RetentionPolicy, Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.canonical_json import encode_canonical
 
 from . import policies, prune_line, reading, rules, stray_artifacts, unneeded_rows
-from .errors import AlreadyPruning, NotUnderWay, PoliciesChanged, PruneChanged, Stopped
+from .prune_line import Stopped
 
 LOOKED = 20  # runs whose lines one transaction writes
 PASSED = 20_000  # runs that one statement scans at most; most concern no policy
 AT_ONCE = 20  # lines read at once to be applied
 SHOWN_DAYS = 7  # days for which a dry run can be applied
+LOCK = 0x686F6C64_70727565  # a session's lock: released when the process dies
+
+
+class PruneRefused(CheckpointError):
+    """Nothing was removed."""
+
+
+class PruneChanged(PruneRefused):
+    """This dry run was applied or dropped meanwhile, or is not complete yet; nothing was removed. Look again."""
+
+
+class PoliciesChanged(PruneRefused):
+    """A retention policy was changed since this dry run; nothing was removed. Look again."""
+
+
+class AlreadyPruning(PruneRefused):
+    """Another prune is being applied; nothing was removed. Wait until it is done, then look again."""
+
+
+class NotUnderWay(PruneRefused):
+    """This prune is not under way any more; there is nothing to stop."""
 
 
 def begin(*, by: Actor, nightly: bool = False) -> Prune:
@@ -205,3 +230,24 @@ def go_on(*, seconds: float) -> bool:
         if apply(prune, seconds=until - time.monotonic()) and prune.nightly:
             remove_files(prune)
     return Prune.objects.looking().exists() or Prune.objects.under_way().exists()
+
+
+@contextmanager
+def hold_prune_lock(*, wait: bool = False) -> Iterator[bool]:
+    """Hold the lock on prunes inside the block; yield False if another process has it.
+
+    `wait`: wait for the other process to finish its slice, no longer than a statement may take.
+    """
+    with connection.cursor() as cursor:
+        if wait:
+            cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+            mine = True
+        else:
+            cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
+            mine = bool(cursor.fetchone()[0])
+    try:
+        yield mine
+    finally:
+        if mine and connection.connection is not None:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])

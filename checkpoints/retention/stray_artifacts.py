@@ -1,15 +1,21 @@
-"""Removes artifacts that nothing names any more.
+"""Removes artifacts that nothing names any more, and marks those that an earlier release kept.
 
 A file is old if it was not kept again for a while: `artifacts.keep` renews its time, so an upload whose checkpoint is
 not saved yet is left alone. Old files are searched for in everything that may name one: rows, chunks and what other
 apps register. A file that nothing names is first moved aside and its time checked again, so that one that is kept
 again at that very moment is put back. After a crash in between, the next run puts back the moved files that are named.
+
+An earlier release wrote no `<SHA-256>.<team>` beside its files. Without a mark a state may name a file only where its
+own lineage named it before: not what a child kept, or the result of an effect or of `once`. So everything that a team's
+runs name is marked for it, once at the update and again at its end, when the old processes that went on beside it are
+gone.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -22,6 +28,7 @@ from psycopg.types.numeric import Int4, Int8
 from checkpoints import crash_points
 from checkpoints.layout import payloads
 from checkpoints.postgresql.sql import run_sql
+from checkpoints.values import artifacts
 
 GRACE = timedelta(days=2)  # longer than any step takes from keeping a file to saving its reference
 ASIDE = "gone"
@@ -40,6 +47,21 @@ WHERE (lineage, digest) > ($1, $2) ORDER BY lineage, digest LIMIT $3
 
 Source = Callable[[], Iterator[Iterable[bytes]]]
 _sources: list[Source] = []
+_MARKED = "marked"  # an empty file beside the artifacts' folders
+_TEAM_CHECKPOINTS = """
+SELECT c.run_id, c.seq, ARRAY[r.team_id], c.codec, c.payload
+FROM checkpoints_checkpoint c JOIN checkpoints_run r ON r.id = c.run_id
+WHERE (c.run_id, c.seq) > ($1, $2) ORDER BY c.run_id, c.seq LIMIT $3
+"""
+_TEAM_CHUNKS = """
+SELECT c.lineage, c.digest, ARRAY(
+  SELECT DISTINCT r.team_id FROM checkpoints_run r
+  WHERE r.id = c.lineage OR (r.lineage = c.lineage AND r.forked_from IS NOT NULL)
+), c.codec, c.payload
+FROM checkpoints_chunk c WHERE (c.lineage, c.digest) > ($1, $2) ORDER BY c.lineage, c.digest LIMIT $3
+"""
+TeamSource = Callable[[], Iterator[tuple[int, bytes]]]  # of teams' numbers, and canonical JSON that their runs hold
+_team_sources: list[TeamSource] = []
 
 
 def look_in(source: Source) -> None:
@@ -156,3 +178,29 @@ def _put_back(root: Path, aside: Path) -> None:
     home = root / aside.name[:2] / aside.name
     home.parent.mkdir(parents=True, exist_ok=True)
     aside.unlink() if home.exists() else aside.rename(home)
+
+
+def mark_also(source: TeamSource) -> None:
+    """Register `source()`, whose contents name files of their teams too."""
+    _team_sources.append(source)
+
+
+def mark_files(*, again: bool = False) -> int:
+    """Mark what the teams' runs name, unless that is done or there are no files; return how many marks are new."""
+    root = Path(storages["artifacts"].path(""))
+    if not root.is_dir() or ((root / _MARKED).exists() and not again):
+        return 0
+    pairs = ((digest, team) for teams, content in _team_contents() for digest in digests_in(content) for team in teams)
+    made = sum(artifacts.mark_for(digest, team) for digest, team in pairs)
+    (root / _MARKED).touch()
+    return made
+
+
+def _team_contents() -> Iterator[tuple[list[int], bytes]]:
+    for source in _team_sources:
+        yield from (([team], content) for team, content in source())
+    for teams, codec, payload in chain(
+        by_key(_TEAM_CHECKPOINTS, (Int8(0), Int4(0))), by_key(_TEAM_CHUNKS, (Int8(0), b""))
+    ):
+        with suppress(ValueError):  # which loads and verifications report
+            yield teams, payloads.unpack(codec, payload)

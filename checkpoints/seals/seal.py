@@ -1,18 +1,33 @@
-"""A seal as plain data: computes its digest, and reads and writes its form in files."""
+"""Seals as plain data: their digests, their form in files, their chain, and the file of exported seals.
+
+That file reveals removed or remade seals, even if made by somebody with the key. It has one line of JSON for each
+seal, appended after its commit; see SealFact.to_json. Keep copies out of reach of those who can write the database;
+the log contains the same lines.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any, Literal
 
 from checkpoints.errors import ValueRefused
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
+from .problem import IntegrityProblem
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Made = Literal["key", "plain", "other"]
+WITHOUT = "made without the key: whoever can write the database can have written {them}"
+OTHERWISE = "made with another key, or {their} columns do not match {their} digest"
+UNKNOWN = "made with a key that is not set here, or {their} columns do not match {their} digest"
+BATCH = 1_000
+Stored = Callable[[list[int]], Mapping[int, bytes]]
 
 
 @dataclass(frozen=True)
@@ -134,3 +149,87 @@ def _whole(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError(f"{value!r} is no whole number")
     return value
+
+
+@dataclass
+class SealChain:
+    """The state of following the chain. Without the key, a digest made with a key looks like a wrong one."""
+
+    key: bytes
+    before: SealFact | None = None
+    begins: bytes | None = None  # the digest that the first seal has to name as the previous one
+    wrong: list[tuple[int, int, str]] = field(default_factory=list)  # consecutive seals with wrong digests
+
+    def follow(self, seal: SealFact) -> Iterator[IntegrityProblem]:
+        """Check the next seal. Wrong digests are collected, and reported together by `digests`."""
+        before = self.before.digest if self.before else self.begins
+        if seal.previous != before:
+            words = f"seal {self.before.id}" if self.before else "what it began with"
+            yield IntegrityProblem(
+                f"seal {seal.id}", f"does not follow {words}: what stood between was removed or rewritten"
+            )
+        if self.before and seal.first <= self.before.last:
+            yield IntegrityProblem(f"seal {seal.id}", f"begins before seal {self.before.id} ends")
+        self._judge(seal)
+        self.before = seal
+
+    def _judge(self, seal: SealFact) -> None:
+        made = seal.digest_kind(self.key)
+        if made == ("key" if self.key else "plain"):
+            return
+        proof = WITHOUT if made == "plain" else OTHERWISE if self.key else UNKNOWN
+        last = self.wrong[-1] if self.wrong else None
+        if last and self.before and last[1:] == (self.before.id, proof):
+            self.wrong[-1] = (last[0], seal.id, proof)
+        else:
+            self.wrong.append((seal.id, seal.id, proof))
+
+    def digests(self) -> list[IntegrityProblem]:
+        """Return what is wrong with the digests of the seals followed."""
+        return [_fault(*row) for row in self.wrong]
+
+
+def _fault(first: int, last: int, template: str) -> IntegrityProblem:
+    if first == last:
+        return IntegrityProblem(f"seal {first}", f"was {template.format(them='it', their='its')}")
+    return IntegrityProblem(f"seals {first} to {last}", f"were {template.format(them='them', their='their')}")
+
+
+def check_exported(
+    lines: Iterable[str], stored: Stored, *, key: bytes, name: str, since: int = 0
+) -> Iterator[IntegrityProblem]:
+    """Report exported seals that are missing from the database or differ there, and lines that are not seals.
+
+    `stored` returns the digests of the stored seals among these ids, by id; seals up to `since` are skipped.
+    """
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    while batch := list(islice(numbered, BATCH)):
+        seals: list[tuple[str, SealFact]] = []
+        for number, text in batch:
+            line, seal = f"line {number} of {name}", read_line(text)
+            if seal is None:
+                yield IntegrityProblem(line, "cannot be read")
+            elif seal.id > since:
+                seals.append((line, seal))
+        found = stored([seal.id for _, seal in seals])
+        for line, seal in seals:
+            yield from _judge_line(line, seal, found.get(seal.id), key)
+
+
+def read_line(line: str) -> SealFact | None:
+    """Parse one line; None if it is not a seal."""
+    try:
+        return SealFact.from_json(json.loads(line))
+    except (ValueError, KeyError, TypeError, AttributeError, ValueRefused, OverflowError):
+        return None
+
+
+def _judge_line(line: str, seal: SealFact, stored: bytes | None, key: bytes) -> Iterator[IntegrityProblem]:
+    if stored == seal.digest:
+        return
+    if seal.digest_kind(key) == "other":
+        yield IntegrityProblem(line, f"what it says of seal {seal.id} was altered, or made with another key")
+    elif stored is None:
+        yield IntegrityProblem(f"seal {seal.id}", f"was exported ({line}) and is gone")
+    else:
+        yield IntegrityProblem(f"seal {seal.id}", f"is not the one that was exported ({line}): it was made again")

@@ -6,9 +6,8 @@ head, `move_head` adds to an earlier checkpoint (a rewind), `fork` starts anothe
 
 from checkpoints.layout.snapshot import Header, Snapshot
 
-from .loading import fields_of, load, load_checkpoint, load_head
-from .read_cache import expect, reading
-from .run_history import compare, history
+from .executions import compare, history
+from .loading import expect, fields_of, load, load_checkpoint, load_head, reading
 from .save_statements import Along
 from .saving import DeferredSave, defer, move_head, save
 from .start_and_fork import fork, start

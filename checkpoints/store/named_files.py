@@ -20,7 +20,7 @@ from checkpoints.models import Checkpoint, Chunk, Run
 from checkpoints.values import artifacts
 from checkpoints.values.artifacts import MARK
 from checkpoints.values.canonical_json import encode_canonical
-from checkpoints.values.list_digests import ListDigest
+from checkpoints.values.digests import ListDigest
 from checkpoints.values.ops import Append, Splice, Write
 
 FOREIGN = "is a file that this run's team does not have; upload it at a gate, or keep it in a step of the run"

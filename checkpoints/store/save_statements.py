@@ -25,7 +25,7 @@ from checkpoints.layout.rows import COLUMNS, CheckpointRow
 from checkpoints.layout.snapshot import RowDraft
 from checkpoints.models import Run, run_status
 from checkpoints.postgresql import wire
-from checkpoints.postgresql.insert_rows import build_insertion
+from checkpoints.postgresql.prepared_rows import build_insertion
 from checkpoints.postgresql.sql import Statement, make_storable, run_sql, shift_parameters
 
 from .claims import Claim

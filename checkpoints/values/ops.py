@@ -13,7 +13,7 @@ from typing import Any, Final
 from checkpoints.errors import ValueRefused
 
 from .canonical_json import encode_canonical
-from .list_alignment import shared_ends
+from .patch import shared_ends
 
 
 @dataclass(frozen=True, slots=True)

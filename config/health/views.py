@@ -21,7 +21,7 @@ from django.views.decorators.http import require_safe
 from agents.models import SweeperPass, Worker
 from agents.models.worker import SILENT
 from agents.serving import deaf_workers
-from checkpoints.events.horizon import horizon_age
+from checkpoints.events.commit_order import horizon_age
 from config.health.bounded_checks import BoundedChecks
 from config.local import restarts as restarted
 from config.messages import canary

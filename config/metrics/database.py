@@ -21,7 +21,7 @@ from agents.definition import registry
 from agents.models import SweeperPass, Worker
 from approvals.models import ChannelState, Delivery, Gate, Unrun, Webhook
 from checkpoints.audit import sealer
-from checkpoints.events.horizon import horizon_age
+from checkpoints.events.commit_order import horizon_age
 from checkpoints.events.tailer import OTHERS
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql

@@ -16,9 +16,9 @@ from checkpoints.layout import parts, snapshot
 from checkpoints.models import Plan, Run
 from checkpoints.runs import plans
 from checkpoints.runs.plans import PlanSpec, StepSpec
-from checkpoints.store import Header, Snapshot, claims, start_waiting
+from checkpoints.store import Header, Snapshot, claims, start_and_fork
 from checkpoints.store.claims import Claim
-from checkpoints.values.list_digests import ChainDigest, ListDigest, StretchDigest
+from checkpoints.values.digests import ChainDigest, ListDigest, StretchDigest
 
 STEP = Header("step", "one", "one")
 REWIND = Header("rewind", "one", "one")
@@ -54,8 +54,8 @@ def begin(**values: Any) -> tuple[Run, Claim, Snapshot]:
 @contextmanager
 def starting(lists: type[ListDigest]) -> Iterator[None]:
     """New runs begin with list digests of this format."""
-    statement = start_waiting._NUMBERS.replace("public.checkpoints_new_codec()", str(lists.CODEC))
-    with patch.object(start_waiting, "_NUMBERS", statement):
+    statement = start_and_fork._NUMBERS.replace("public.checkpoints_new_codec()", str(lists.CODEC))
+    with patch.object(start_and_fork, "_NUMBERS", statement):
         yield
 
 

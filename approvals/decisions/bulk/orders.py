@@ -17,7 +17,7 @@ from approvals.errors import Invalid, NotAllowed, Problem, make_problem
 from approvals.gates.lists.queues import ReaderReach
 from approvals.models import BulkItem, BulkOrder, Decision, Gate
 from approvals.policy.bulk import MOST
-from checkpoints.postgresql.insert_rows import insert_rows
+from checkpoints.postgresql.prepared_rows import insert_rows
 from checkpoints.values import digests
 
 STOPPED = timedelta(seconds=10)  # without a move, which a process that works on an order makes every second

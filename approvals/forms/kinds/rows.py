@@ -19,7 +19,7 @@ from approvals.forms.places import FormPlace
 from approvals.forms.shapes import Shape
 from approvals.forms.summaries import summarise_value
 from approvals.schema.walk import Schema
-from checkpoints.values.list_alignment import find_rising_run
+from checkpoints.values.patch import find_rising_run
 
 from . import windows
 

@@ -21,9 +21,8 @@ from approvals.models.assignments.claim import holders
 from approvals.policy import separation
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, teams_granting, teams_where, teams_with
-from checkpoints.postgresql.batch_query import type_numbers
 from checkpoints.postgresql.capped_count import MOST, Capped
-from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
+from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement, type_numbers
 from checkpoints.postgresql.sql import number_parameters, run_sql
 
 from .queue_filters import QueueFilters

@@ -10,7 +10,7 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from checkpoints.access.permissions import ADD_REVIEWERS, DECIDE_GATE, right_in
-from checkpoints.postgresql.batch_query import Sql
+from checkpoints.postgresql.prepared_rows import Sql
 
 _NAMES = [f"'{name}', one.{name}" for name in ("id", "username", "first_name", "last_name")]
 _PERSON = f"json_build_object({', '.join(_NAMES)})"

@@ -40,8 +40,7 @@ from checkpoints.access.permissions import (
     teams_granting,
     teams_where,
 )
-from checkpoints.postgresql.batch_query import BatchStatement, select_columns
-from checkpoints.postgresql.prepared_rows import prepared_statement
+from checkpoints.postgresql.prepared_rows import BatchStatement, prepared_statement, select_columns
 
 from . import desk
 from .desk import GateDesk

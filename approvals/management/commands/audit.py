@@ -13,12 +13,12 @@ from django.db import DatabaseError
 from approvals.audit import exporting
 from approvals.english import count_of, noun_for
 from checkpoints.actors import OPERATOR
-from checkpoints.audit import database, verify_export
+from checkpoints.audit import database, sealer, verify_export
+from checkpoints.audit.database import VerificationWalk
 from checkpoints.audit.filters import AuditFilters, NoFilter
-from checkpoints.audit.walk import VerificationWalk
 from checkpoints.events import event_proof
 from checkpoints.models import Seal
-from checkpoints.seals import anchors
+from checkpoints.seals import seal
 from checkpoints.seals.problem import IntegrityProblem
 
 SHOWN = 50  # findings that are printed; all are counted
@@ -67,10 +67,10 @@ class Command(BaseCommand):
             problems, count = self._shown(found, as_json=as_json)
         except KeyboardInterrupt:
             raise CommandError(_interrupted(walks), returncode=INTERRUPTED) from None
-        walk, tail = walks[-1] if walks else None, database.tail()
+        walk, tail = walks[-1] if walks else None, sealer.tail()
         notes = []
         if tail.count:
-            more = "+" if tail.count == database.COUNTED else ""
+            more = "+" if tail.count == sealer.COUNTED else ""
             late = ": is the sweeper running?" if tail.late else ", which is usual for a moment"
             notes.append(f"{tail.count}{more} {noun_for(tail.count, 'event is', 'events are')} not sealed yet{late}")
         if walk and walk.erased:
@@ -173,4 +173,4 @@ def _anchors(name: str | None) -> dict[int, bytes]:
     if name is None:
         return {}
     with Path(name).open(encoding="utf-8", errors="replace") as file:
-        return {seal.id: seal.digest for seal in map(anchors.read, file) if seal}
+        return {seal.id: seal.digest for seal in map(seal.read_line, file) if seal}

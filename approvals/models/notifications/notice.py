@@ -15,7 +15,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from checkpoints.postgresql.batch_query import type_numbers
+from checkpoints.postgresql.prepared_rows import type_numbers
 from checkpoints.postgresql.sql import run_sql
 
 LEASE = timedelta(minutes=2)  # longer than a slice of sending with its last message

@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from itertools import count, groupby
 from typing import Literal
 
-from checkpoints.values.list_alignment import shared_ends
+from checkpoints.values.patch import shared_ends
 
 COMPARED = 2_000  # lines a side that are compared; more are shown as replaced
 AROUND = 3  # unchanged lines that are shown on either side of a change

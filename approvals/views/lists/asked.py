@@ -21,8 +21,7 @@ from approvals.gates.lists.queue_filters import QueueFilters
 from approvals.gates.lists.queue_orders import SORTS
 from approvals.gates.lists.queues import ALL, BY_ME, CLAIMED, CLOSED, DECIDED, GROUPS, MINE, SNOOZED, ReaderReach
 from approvals.models import BulkOrder, Gate, SavedView
-from checkpoints.postgresql.batch_query import BatchStatement, select_columns
-from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
+from checkpoints.postgresql.prepared_rows import BatchStatement, OneOf, prepared_statement, select_columns
 from checkpoints.postgresql.sql import make_storable
 from checkpoints.postgresql.text_search import words_of
 

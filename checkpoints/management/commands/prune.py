@@ -9,8 +9,7 @@ from django.template.defaultfilters import filesizeformat
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Prune
 from checkpoints.retention import prune_report, prunes
-from checkpoints.retention.errors import PruneRefused
-from checkpoints.retention.prune_lock import hold_prune_lock
+from checkpoints.retention.prunes import PruneRefused, hold_prune_lock
 
 SHOWN = 50  # runs that are named; --json has all of them
 

@@ -114,11 +114,12 @@ def test_an_event_altered_with_its_mark_still_does_not_lead_to_the_root() -> Non
     whole, one = exported(), exported(subject=event.subject)
 
     def change(said: Lines) -> None:
-        from checkpoints.seals import export_lines, leaves
+        from checkpoints.audit import export
+        from checkpoints.seals import leaves
 
         line = line_of(said, event)
         line["actor"] = "user:8"
-        row = export_lines.from_json(line).row
+        row = export.from_json(line).row
         line["mark"] = (leaves.compute_leaf(row) + leaves.compute_tags(row)).hex()
 
     found, _ = checked(changed(whole, change))

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from approvals.audit import seal_verification
 from checkpoints import crash_points
 from checkpoints.actors import Actor
-from checkpoints.audit.walk import VerificationWalk
+from checkpoints.audit.database import VerificationWalk
 from checkpoints.models import Event, Verification
 from tests.checkpoints.audit.sealed_events import forged, three
 from tests.harness.services import run
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.whole_database
 ANN = Actor("user:7", "Ann")
 STEPS = """
 import django; django.setup()
-from checkpoints.audit.walk import VerificationWalk
+from checkpoints.audit.database import VerificationWalk
 step = VerificationWalk.step
 VerificationWalk.step = lambda self: step(self, events=1)
 """  # a seal a step: else all that a test writes is one

@@ -15,7 +15,7 @@ from django.contrib.auth.models import Permission, User
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.models import Event, EventText
-from checkpoints.models.verification import Verification
+from checkpoints.models.seal import Verification
 from tests.checkpoints.audit.sealed_events import found, say, seal_all
 from tests.factories import ann, bob, decide, eve, make_card, make_gate, make_team, make_user, unique
 from tests.harness.signed_in_clients import signed_in

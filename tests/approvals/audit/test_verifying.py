@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from approvals.audit import seal_verification
 from checkpoints.actors import Actor
-from checkpoints.audit.walk import VerificationWalk
+from checkpoints.audit.database import VerificationWalk
 from checkpoints.models import Event, Verification
 from tests.checkpoints.audit.sealed_events import forged, say, seal_all, three
 from tests.harness.waiting import PATIENCE

@@ -17,7 +17,7 @@ from approvals.cards.drawing import Drawing
 from approvals.cards.precondition import Precondition
 from approvals.cards.quote import Quote
 from checkpoints.runs.plans import PlanSpec, StepSpec
-from checkpoints.values.list_digests import StretchDigest, of_field
+from checkpoints.values.digests import StretchDigest, of_field
 
 TARGET = ProposalTarget(run=7, agent="refunds", version="1", plan="aa", step="review", checkpoint="bb")
 ACTION = Action(

@@ -13,7 +13,7 @@ from approvals.models import Gate, Outcome
 from checkpoints import store
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values import patch
-from checkpoints.values.list_digests import StretchDigest, of_field
+from checkpoints.values.digests import StretchDigest, of_field
 from tests.factories import (
     ann,
     decide,

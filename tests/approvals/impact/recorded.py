@@ -20,7 +20,7 @@ from approvals.impact.facts import ByHand, EffectFact, GateFact, GrantFact, Move
 from checkpoints.runs.plans import PlanSpec, StepSpec, input_digest
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.checkpoint_kinds import OUTCOMES
-from checkpoints.values.list_digests import StretchDigest
+from checkpoints.values.digests import StretchDigest
 
 MOVED = ("input", "fork", "edit", "rewind")  # kinds of checkpoints by which a person sent the run somewhere
 NOTHING: Writes = {}

@@ -12,8 +12,7 @@ from approvals.impact.choices import GateChoices, SavedState
 from approvals.impact.facts import EffectFact, GateFact, GrantFact, MoveTarget, RecordedHistory
 from approvals.impact.words import keeps_time
 from checkpoints.runs.plans import PlanSpec, input_digest
-from checkpoints.values.digests import of_value
-from checkpoints.values.list_digests import StretchDigest
+from checkpoints.values.digests import StretchDigest, of_value
 
 from .recorded import Recorded
 from .small_plans import approve, back, choices, edit, effect, gate, going_back, plan, rewind, said, step

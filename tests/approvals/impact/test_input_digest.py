@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from checkpoints.runs.plans import StepSpec, input_digest
 from checkpoints.values import digests
-from checkpoints.values.list_digests import StretchDigest
+from checkpoints.values.digests import StretchDigest
 
 FIELDS = {
     "order": digests.of_value({"n": 1}),

@@ -15,14 +15,13 @@ from django.db.models import Q
 
 from checkpoints import store
 from checkpoints.actors import SYSTEM
-from checkpoints.audit import checkpoint_proofs
-from checkpoints.audit.checkpoint_proofs import NO_PROOF
-from checkpoints.audit.covered_rows import UNPROVEN
+from checkpoints.audit import covered_rows
+from checkpoints.audit.covered_rows import NO_PROOF, UNPROVEN
 from checkpoints.audit.verify_runs import verify_all, verify_run
 from checkpoints.events import event_log
 from checkpoints.events.event_proof import CHECKPOINTS
 from checkpoints.models import Checkpoint, Run
-from checkpoints.store import start_waiting
+from checkpoints.store import start_and_fork
 from checkpoints.store.claims import Claim
 from tests.factories.stored_runs import REWIND, STEP, begin
 from tests.harness.altered_rows import altered, owner
@@ -65,10 +64,12 @@ def waiting(run: Run, claim: Claim, head: Head) -> Run:
     """A run that waits for people from its first checkpoint on."""
     made = Run(plan=run.plan, team=run.team, title="Asks", started_as=SYSTEM.id)
     with transaction.atomic():
-        [number], at, list_format = start_waiting.new_numbers(1)
-        draft = start_waiting.first_checkpoint(made, number, {"n": 0}, first_step="one", at=at, list_format=list_format)
-        rows = start_waiting.first_rows([made], [draft], ["asks: x"])
-        event_log.append_events(start_waiting.began(made, SYSTEM), extras=rows)
+        [number], at, list_format = start_and_fork.new_numbers(1)
+        draft = start_and_fork.first_checkpoint(
+            made, number, {"n": 0}, first_step="one", at=at, list_format=list_format
+        )
+        rows = start_and_fork.waiting_rows([made], [draft], ["asks: x"])
+        event_log.append_events(start_and_fork.began(made, SYSTEM), extras=rows)
     return made
 
 
@@ -135,20 +136,20 @@ def test_what_was_there_before_counts_once_the_update_is_finished(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The release before proves nothing: what it still saves beside this one is no forgery."""
-    monkeypatch.setattr(checkpoint_proofs, "PART", 1)  # so that each run has an event of its own
+    monkeypatch.setattr(covered_rows, "PROOFS_PART", 1)  # so that each run has an event of its own
     (one, claim, head), (other, *_) = begin(n=0), begin(n=0)
-    checkpoint_proofs.require(finish=False)
+    covered_rows.require_proofs(finish=False)
     key, settings.HOLDPOINT_SEAL_KEY = settings.HOLDPOINT_SEAL_KEY, ""
     head = store.save(head, {"n": 1}, claim=claim, header=STEP)
     third = begin(n=0)[0]
     settings.HOLDPOINT_SEAL_KEY = key
     assert [verify_run(run) for run in (one, other, third)] == [[], [], []]
-    checkpoint_proofs.require(finish=True)
+    covered_rows.require_proofs(finish=True)
     assert [verify_run(run) for run in (one, other, third)] == [[], [], []]
     settings.HOLDPOINT_SEAL_KEY = ""
     late = store.save(head, {"n": 2}, claim=claim, header=STEP)
     settings.HOLDPOINT_SEAL_KEY = key
-    checkpoint_proofs.require(finish=True)  # vouches for nothing more
+    covered_rows.require_proofs(finish=True)  # vouches for nothing more
     assert [problem.reason for problem in verify_run(one)] == [NO_PROOF]
     Checkpoint.objects.filter(Q(run=third) | Q(pk__in=(late.id, head.id))).delete()
 
@@ -163,11 +164,11 @@ def test_where_no_key_is_set_nothing_is_required(settings: Any) -> None:
 @pytest.mark.usefixtures("unfinished")
 def test_a_change_of_the_key_vouches_for_nothing_again(settings: Any) -> None:
     run, claim, head = begin(n=0)
-    checkpoint_proofs.require(finish=True)
+    covered_rows.require_proofs(finish=True)
     key, settings.HOLDPOINT_SEAL_KEY = settings.HOLDPOINT_SEAL_KEY, ""
     forged = store.save(head, {"n": 1}, claim=claim, header=STEP)
     settings.HOLDPOINT_SEAL_KEY = "the next key"
-    checkpoint_proofs.require(finish=True)
+    covered_rows.require_proofs(finish=True)
     assert NO_PROOF in {problem.reason for problem in verify_run(run)}
     settings.HOLDPOINT_SEAL_KEY = key
     assert [problem.reason for problem in verify_run(run)] == [NO_PROOF]

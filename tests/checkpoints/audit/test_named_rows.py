@@ -8,9 +8,9 @@ import json
 import pytest
 
 from checkpoints.actors import SYSTEM
-from checkpoints.audit import database, heads
+from checkpoints.audit import database, sealer
+from checkpoints.audit.database import VerificationWalk
 from checkpoints.audit.reading import row_of, seal_fact
-from checkpoints.audit.walk import VerificationWalk
 from checkpoints.events import event_log, event_proof
 from checkpoints.events.event_proof import REQUIRED
 from checkpoints.models import Event, Seal
@@ -106,7 +106,7 @@ def test_a_cut_tail_is_named_by_what_was_exported() -> None:
         f"DELETE FROM checkpoints_seal WHERE id = {last.pk}",
         f"DELETE FROM checkpoints_event WHERE (xid, id) >= ({last.first_xid}, {last.first_id})",
     ):
-        number = len(database.export_path().read_text().splitlines())
+        number = len(sealer.export_path().read_text().splitlines())
         assert found() == [f"seal {last.pk}: was exported (line {number} of seals.jsonl) and is gone"]
 
 
@@ -164,7 +164,7 @@ def test_what_is_kept_beside_a_seal_is_covered_by_it(emptied: bool) -> None:
 
 def test_an_altered_line_of_the_exported_seals_is_named_and_the_seal_is_not_accused() -> None:
     *_, seal = three()
-    path = database.export_path()
+    path = sealer.export_path()
     whole = path.read_text()
     number = next(n for n, line in enumerate(whole.splitlines(), 1) if json.loads(line)["seal"] == seal.pk)
     digest = bytes(seal.digest).hex()
@@ -241,20 +241,20 @@ def test_a_walk_that_is_put_down_and_taken_up_finds_the_same() -> None:
     with forged(EVENT.format(change="actor = 'user:8'", id=event.pk), remade(seal, key=b"")):
         whole, since = found(), earlier()
         walk, said = database.begin(after=since), []
-        while not walk.done:
-            said += [str(problem) for problem in walk.step(events=2)]
-            walk = type(walk).from_json(json.loads(json.dumps(walk.to_json())), key=event_proof.seal_key())
-        said += [str(problem) for problem in (*walk.chain.digests(), *database.exported_seals(since=since))]
+        while not database.done:
+            said += [str(problem) for problem in database.step(events=2)]
+            walk = type(walk).from_json(json.loads(json.dumps(database.to_json())), key=event_proof.seal_key())
+        said += [str(problem) for problem in (*database.chain.digests(), *database.exported_seals(since=since))]
     assert sorted(said) == sorted(whole)
     assert len(whole) > 1
 
 
 def test_what_is_not_sealed_yet_is_told_and_is_no_fault() -> None:
     seal_all()
-    assert database.tail().count == 0
+    assert sealer.tail().count == 0
     say()
     horizon.reached()
-    tail = database.tail()
+    tail = sealer.tail()
     assert (tail.count, tail.late) == (1, False)
     assert found() == []
 
@@ -262,18 +262,18 @@ def test_what_is_not_sealed_yet_is_told_and_is_no_fault() -> None:
 def test_the_heads_of_a_seal_are_found_by_their_numbers() -> None:
     run = make_run()
     seal = seal_all()
-    (head,) = [head for head in heads.heads_of(seal_fact(seal)) if head.run == run.pk]
+    (head,) = [head for head in database.heads_of(seal_fact(seal)) if head.run == run.pk]
     assert head.seq == 1
-    assert heads.present([head]) == {head}
-    assert heads.present([head._replace(seq=2)]) == set()
-    assert heads.present([head._replace(digest=bytes(32))]) == set()
-    assert heads.present([]) == set()
+    assert database.stored_heads([head]) == {head}
+    assert database.stored_heads([head._replace(seq=2)]) == set()
+    assert database.stored_heads([head._replace(digest=bytes(32))]) == set()
+    assert database.stored_heads([]) == set()
 
 
 def finished() -> VerificationWalk:
     walk = database.begin()
-    while not walk.done:
-        walk.step()
+    while not database.done:
+        database.step()
     return walk
 
 

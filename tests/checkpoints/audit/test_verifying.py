@@ -18,13 +18,12 @@ from checkpoints import store
 from checkpoints.audit.verify_runs import _Walk, verify_all, verify_run
 from checkpoints.errors import NotVerified
 from checkpoints.layout import payloads, rows
-from checkpoints.layout.assembly import unpack_row
-from checkpoints.layout.chunks import make_fetcher
+from checkpoints.layout.assembly import make_fetcher, unpack_row
 from checkpoints.layout.parts import SealedStretch
 from checkpoints.layout.rows import CheckpointRow
 from checkpoints.models import Checkpoint, Chunk, Run
 from checkpoints.store import Header
-from checkpoints.values.list_digests import ListDigest, StretchDigest
+from checkpoints.values.digests import ListDigest, StretchDigest
 from checkpoints.values.ops import Append, Splice
 from tests.factories.stored_runs import FORMATS, REWIND, begin, starting
 

@@ -16,7 +16,7 @@ from django.db import ProgrammingError, connection, transaction
 
 from checkpoints import store
 from checkpoints.actors import Actor
-from checkpoints.audit import database, sealer
+from checkpoints.audit import sealer
 from checkpoints.events import commit_order, event_log
 from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event, EventText, Seal
@@ -145,7 +145,7 @@ def test_a_seal_covers_what_settled_and_the_heads_of_its_runs() -> None:
     assert str(run.pk) in decode_canonical(bytes(newest.heads))
     assert sealer.seal_once() is None
     assert found() == []
-    lines = [json.loads(line) for line in database.export_path().read_text().splitlines()]
+    lines = [json.loads(line) for line in sealer.export_path().read_text().splitlines()]
     assert lines[-1]["digest"] == bytes(newest.digest).hex()
 
 
@@ -252,7 +252,7 @@ def test_a_torn_line_of_the_export_is_a_finding_and_ends_no_check() -> None:
     """A half-written last line, as a crash leaves it, raised: nothing at all was verified any more."""
     say()
     sealed()
-    path = database.export_path()
+    path = sealer.export_path()
     whole = path.read_bytes()
     try:
         path.write_bytes(whole + b'{"seal": 9, "dig\xff\n[]\n')

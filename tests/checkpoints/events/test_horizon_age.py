@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from checkpoints.events import commit_order
-from checkpoints.events.horizon import HorizonAge, horizon_age
+from checkpoints.events.commit_order import HorizonAge, horizon_age
 from config.health import views as health
 from tests.factories.runs import make_run
 from tests.harness import horizon

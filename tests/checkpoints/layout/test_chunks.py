@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from checkpoints.errors import NotVerified
-from checkpoints.layout.chunks import ChunkContents
+from checkpoints.layout.assembly import ChunkContents
 from checkpoints.layout.parts import SealedStretch, size_of
 from checkpoints.values import digests
-from checkpoints.values.list_digests import StretchDigest, make_reference
+from checkpoints.values.digests import StretchDigest, make_reference
 
 NONE = bytes(32)
 

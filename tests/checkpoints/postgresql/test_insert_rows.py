@@ -8,7 +8,7 @@ from django.db import DataError, transaction
 from approvals.models import Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Hold
-from checkpoints.postgresql.insert_rows import build_insertion, insert_rows, next_ids
+from checkpoints.postgresql.prepared_rows import build_insertion, insert_rows, next_ids
 from checkpoints.postgresql.sql import run_sql
 from tests.factories import make_gate, make_run
 from tests.harness.sent_statements import sent

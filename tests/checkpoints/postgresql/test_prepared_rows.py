@@ -12,8 +12,7 @@ from django.db.models import F, Model, QuerySet
 from django.db.models.functions import JSONObject
 
 from checkpoints.models import Checkpoint, Run
-from checkpoints.postgresql.batch_query import ParameterPlace
-from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows, prepared_statement
+from checkpoints.postgresql.prepared_rows import OneOf, ParameterPlace, PreparedRows, prepared_statement
 from tests.factories import stored_runs
 from tests.factories.stored_runs import begin
 from tests.harness.sent_statements import sent

@@ -12,7 +12,7 @@ from checkpoints.errors import NotVerified
 from checkpoints.layout import rows
 from checkpoints.models import Checkpoint, Run
 from checkpoints.retention import prunes
-from checkpoints.retention.prune_lock import hold_prune_lock
+from checkpoints.retention.prunes import hold_prune_lock
 
 from .pruned_runs import ended, keep, pruned
 

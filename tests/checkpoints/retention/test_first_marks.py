@@ -16,7 +16,7 @@ from agents.models import Memo
 from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.errors import ValueRefused
-from checkpoints.retention import first_marks
+from checkpoints.retention import stray_artifacts
 from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.ops import Append
 from tests.checkpoints.retention.test_strays import kept, marks, place
@@ -28,7 +28,7 @@ Reference = dict[str, Any]
 @pytest.fixture
 def _updated() -> None:
     """No update has marked anything yet."""
-    Path(storages["artifacts"].path(first_marks._DONE)).unlink(missing_ok=True)
+    Path(storages["artifacts"].path(stray_artifacts._MARKED)).unlink(missing_ok=True)
 
 
 def kept_before(team: int) -> Reference:
@@ -53,7 +53,7 @@ def test_what_a_child_kept_before_the_update_its_parent_may_name() -> None:
         mark.unlink()
     with pytest.raises(ValueRefused):
         started(plain, team=child.team)
-    assert first_marks.mark_files() >= 2
+    assert stray_artifacts.mark_files() >= 2
     started([plain, long], team=child.team)
     with pytest.raises(ValueRefused):
         started(plain, team=make_team())
@@ -72,21 +72,21 @@ def test_what_a_step_returned_before_the_update_it_may_save() -> None:
         result=encode_canonical({"scan": file}),
         token=claim.token,
     )
-    first_marks.mark_files()
+    stray_artifacts.mark_files()
     assert [each.name for each in marks(file)] == [f"{place(file).name}.{run.team_id}"]
     store.save(head, {"scan": file}, claim=claim, header=STEP)
 
 
 @pytest.mark.usefixtures("_updated")
 def test_it_is_done_once_and_again_at_the_end_of_the_update() -> None:
-    first_marks.mark_files()
+    stray_artifacts.mark_files()
     run, claim, head = begin(n=0)
     late = kept("by an old process", run.team_id)
     store.save(head, {"scan": late}, claim=claim, header=STEP)
     for mark in marks(late):
         mark.unlink()
-    assert first_marks.mark_files() == 0
+    assert stray_artifacts.mark_files() == 0
     assert not marks(late)
-    assert first_marks.mark_files(again=True) >= 1
+    assert stray_artifacts.mark_files(again=True) >= 1
     assert len(marks(late)) == 1
-    assert first_marks.mark_files(again=True) == 0
+    assert stray_artifacts.mark_files(again=True) == 0

@@ -21,9 +21,8 @@ from checkpoints.audit.verify_runs import verify_run
 from checkpoints.events import event_log
 from checkpoints.models import Checkpoint, Gap, Hold, RetentionPolicy, Run
 from checkpoints.retention import delete_batch
-from checkpoints.store import gap_headers, gaps
-from checkpoints.store.gap_headers import RemovedCheckpoint
-from checkpoints.store.gaps import RemovalReason
+from checkpoints.store import gaps
+from checkpoints.store.gaps import RemovalReason, RemovedCheckpoint
 from tests.checkpoints.audit.sealed_events import seal_all
 from tests.factories import unique
 
@@ -239,8 +238,8 @@ def forge(
     rows, _ = delete_batch._rows(run.pk, [(first, last)])
     if step is not None:
         header = [*rows[-1].header[:7], step, *rows[-1].header[8:]]
-        changed = gap_headers.pack([*rows[:-1], RemovedCheckpoint(header, b"")])
-        rows = list(gap_headers.unpack(changed, run_id=run.pk, first=first))
+        changed = gaps.pack_headers([*rows[:-1], RemovedCheckpoint(header, b"")])
+        rows = list(gaps.unpack_headers(changed, run_id=run.pk, first=first))
     if delete:
         owner.execute(f"DELETE FROM checkpoints_checkpoint WHERE run_id = {run.pk} AND seq BETWEEN {first} AND {last}")
     before = run.gaps.order_by("-number").first()

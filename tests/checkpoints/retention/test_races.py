@@ -16,7 +16,7 @@ from checkpoints.audit.verify_runs import verify_run
 from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint, Chunk, Gap, Hold, Prune, RetentionPolicy, Run
 from checkpoints.retention import chunks, delete_batch, prune_line, prunes, reading, rules
-from checkpoints.retention.errors import AlreadyPruning
+from checkpoints.retention.prunes import AlreadyPruning
 from checkpoints.runs import holds
 from checkpoints.store import Header
 from checkpoints.store.gaps import RemovalReason

@@ -13,7 +13,7 @@ from checkpoints.actors import SYSTEM, Actor
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Checkpoint, Event, Prune
 from checkpoints.retention import prunes
-from checkpoints.retention.errors import NotUnderWay
+from checkpoints.retention.prunes import NotUnderWay
 from checkpoints.values.canonical_json import decode_canonical
 from tests.conftest import Starter
 from tests.harness.waiting import until

@@ -15,11 +15,11 @@ from checkpoints.actors import SYSTEM
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.layout import parts
 from checkpoints.models import Checkpoint, Chunk
-from checkpoints.retention import anchors, reading
+from checkpoints.retention import delete_batch, reading
 from checkpoints.store import Snapshot
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import encode_canonical
-from checkpoints.values.list_digests import ListDigest, of_field
+from checkpoints.values.digests import ListDigest, of_field
 from checkpoints.values.ops import Append, Splice
 from tests.factories.arbitrary_states import after, states, writes
 from tests.factories.arbitrary_states import lists as list_values
@@ -33,7 +33,9 @@ def reanchor(head: Snapshot) -> None:
     """Write a checkpoint anew as an anchor, as a prune does that removes those before it."""
     places = reading.history_of(head.run_id).places
     with transaction.atomic():
-        anchors.write(head.run_id, head.lineage, anchors.prepared(head.run_id, head.lineage, places, [head.seq]))
+        delete_batch.write_anchors(
+            head.run_id, head.lineage, delete_batch.prepare_anchors(head.run_id, head.lineage, places, [head.seq])
+        )
 
 
 def assert_same(loaded: Snapshot, saved: Snapshot, state: dict[str, Any]) -> None:

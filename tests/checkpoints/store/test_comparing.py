@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.errors import NoSuchCheckpoint, OtherLineage
-from checkpoints.store import run_history
+from checkpoints.store import executions
+from checkpoints.store.executions import parting
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.store.run_history import parting
 from tests.factories.stored_runs import REWIND, STEP, begin, take
 
 
@@ -66,7 +66,7 @@ def test_the_ways_lead_from_the_ancestor_to_each_in_any_tree(data: st.DataObject
     assert [*a[:top], *seqs(found.to_a)] == a
     assert [*b[:top], *seqs(found.to_b)] == b
     assert not set(seqs(found.to_a)) & set(seqs(found.to_b))
-    assert parting(path(*b), path(*a)) == run_history.CheckpointComparison(found.ancestor, found.to_b, found.to_a)
+    assert parting(path(*b), path(*a)) == executions.CheckpointComparison(found.ancestor, found.to_b, found.to_a)
 
 
 def test_checkpoints_of_two_branches_and_of_a_fork_compare() -> None:

@@ -25,7 +25,7 @@ from checkpoints.layout.rows import CheckpointRow, pages
 from checkpoints.models import Checkpoint, Gap, Hold, Run
 from checkpoints.postgresql import xid_offset
 from checkpoints.store import claims
-from checkpoints.values.list_digests import ChainDigest, ListDigest, StretchDigest, of_field
+from checkpoints.values.digests import ChainDigest, ListDigest, StretchDigest, of_field
 from checkpoints.values.ops import Append, Splice
 from config.local.servers.embedded import OWNER
 from tests.checkpoints.retention.pruned_runs import pruned

@@ -20,7 +20,7 @@ from checkpoints.actors import SYSTEM
 from checkpoints.errors import ValueRefused
 from checkpoints.layout import payloads
 from checkpoints.models import Run
-from checkpoints.store import Header, named_files, start_waiting
+from checkpoints.store import Header, named_files, start_and_fork
 from checkpoints.values import artifacts
 from checkpoints.values.ops import DROP, Append, Splice
 from tests.factories.stored_runs import REWIND, STEP, begin, make_plan, make_run, make_team
@@ -45,8 +45,8 @@ def started(file: Reference, **more: Any) -> Run:
 
 def begun_waiting(file: Reference) -> None:
     run = Run(plan=make_plan(), team=make_team(), title="A run")
-    [number], at, list_format = start_waiting.new_numbers(1)
-    start_waiting.first_checkpoint(run, number, {"scan": file}, first_step="one", at=at, list_format=list_format)
+    [number], at, list_format = start_and_fork.new_numbers(1)
+    start_and_fork.first_checkpoint(run, number, {"scan": file}, first_step="one", at=at, list_format=list_format)
 
 
 def saved(file: Reference) -> None:

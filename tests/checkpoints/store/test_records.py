@@ -17,11 +17,11 @@ from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.errors import NoSuchCheckpoint, NotRecorded, NotVerified
-from checkpoints.layout import chunks, rows, snapshot
+from checkpoints.layout import assembly, rows, snapshot
 from checkpoints.layout.payloads import join, pack, row_checksum, split, unpack
 from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql import sql
-from checkpoints.store import Header, Snapshot, executions, recorded_writes
+from checkpoints.store import Header, Snapshot, executions
 from checkpoints.store.header import COLUMNS
 from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.ops import DROP, Append, Splice
@@ -170,7 +170,7 @@ def statements() -> Iterator[Mock]:
     """Counts what goes to the database past Django's cursor."""
     counted = Mock(wraps=sql.run_sql)
     with ExitStack() as stack:
-        for module in (rows, chunks, recorded_writes):
+        for module in (rows, assembly, executions):
             stack.enter_context(patch.object(module, "run_sql", counted))
         yield counted
 

@@ -10,7 +10,7 @@ from checkpoints import actors, store
 from checkpoints.audit import verify_runs
 from checkpoints.events import event_log
 from checkpoints.models import Event, Run
-from checkpoints.store import claims, start_waiting
+from checkpoints.store import claims, start_and_fork
 from tests.factories import make_run
 
 VALUES: dict[str, Any] = {"items": [{"n": n, "text": "x" * 90} for n in range(900)], "name": "Wire"}
@@ -38,14 +38,14 @@ def test_its_row_its_events_and_its_state_are_the_same() -> None:
     claims.release(claim, status="waiting", reason="asks: Wire", by=ANN)
     runs = [Run(**known, started_as=ANN.id) for _ in range(3)]
     with transaction.atomic():
-        numbers, at, list_format = start_waiting.new_numbers(3)
+        numbers, at, list_format = start_and_fork.new_numbers(3)
         pairs = zip(runs, numbers, strict=True)
         drafts = [
-            start_waiting.first_checkpoint(run, n, VALUES, first_step="ask", at=at, list_format=list_format)
+            start_and_fork.first_checkpoint(run, n, VALUES, first_step="ask", at=at, list_format=list_format)
             for run, n in pairs
         ]
-        rows = start_waiting.first_rows(runs, drafts, ["asks: Wire"] * 3)
-        events = [one for run in runs for one in (*start_waiting.began(run, ANN), start_waiting.waits(run, ANN))]
+        rows = start_and_fork.waiting_rows(runs, drafts, ["asks: Wire"] * 3)
+        events = [one for run in runs for one in (*start_and_fork.began(run, ANN), start_and_fork.waits(run, ANN))]
         event_log.append_events(events, extras=rows)
     for run in runs:
         assert row(run) == row(slow)

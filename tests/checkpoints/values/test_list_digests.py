@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from checkpoints.errors import ValueRefused
 from checkpoints.values.canonical_json import encode_canonical
-from checkpoints.values.list_digests import (
+from checkpoints.values.digests import (
     LARGE,
     ChainDigest,
     ListDigest,
