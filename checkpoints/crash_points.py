@@ -26,50 +26,22 @@ from typing import Any
 from django.db import OperationalError, connection
 
 POINTS = (  # of a run
-    "after_claim",
-    "before_step",
-    "after_step",
-    "after_intent",
-    "after_effect",
-    "before_save",
-    "after_save",
-    "after_commit",
-    "before_gate",
-    "after_gate",
-    "before_outcome",
-    "after_outcome",
-    "before_adopt",
-    "before_settle",
-    "before_undo",
-    "after_undo_intent",
-    "after_undo",
-    "before_repair",
-    "after_repair",
-    "before_rewind",
-    "after_rewind",
-)
+    "after_claim", "before_step", "after_step", "after_intent", "after_effect", "before_save", "after_save",
+    "after_commit", "before_gate", "after_gate", "before_outcome", "after_outcome", "before_adopt", "before_settle",
+    "before_undo", "after_undo_intent", "after_undo", "before_repair", "after_repair", "before_rewind", "after_rewind",
+)  # fmt: skip
 OF_WAITS = ("before_wait", "after_wait")  # of a step that waits for a time or a signal
 OF_TIMERS = "after_timers"  # after runs were woken whose time has come, and before anybody is rung for
 OF_CHILDREN = ("before_spawn", "after_spawn", "before_gather", "after_gather")  # of a step that starts runs
-OF_ORDERS = (  # of what follows from a run for its children: its worker passes them, or the sweeper
-    "before_order",
-    "after_order",
-    "beside_undo_child",
-    "after_end_with",
-    "before_let_go",
-)
+# of what follows from a run for its children: its worker passes them, or the sweeper
+OF_ORDERS = ("before_order", "after_order", "beside_undo_child", "after_end_with", "before_let_go")
 OF_SIGNALS = ("before_signal", "after_signal")  # of a signal that somebody sends, in its transaction
 OF_WAKES = ("before_wake", "after_wake")  # of a timer that a person ends, in its transaction
 OF_MID_STEP = ("before_mid_step", "after_mid_step")  # of a value that a step keeps before it ends
 OF_HELD = ("before_restore", "beside_save")  # of what a step holds open, and of what is written beside its save
 OF_DEFERRED = ("put_off", "before_flush", "after_flush")  # of checkpoints that were put off
-OF_BESIDE = (  # of gates that are open beside their run
-    "before_withdraw",
-    "after_withdraw",
-    "beside_asleep",
-    "before_held",
-    "after_held",
-)
+# of gates that are open beside their run
+OF_BESIDE = ("before_withdraw", "after_withdraw", "beside_asleep", "before_held", "after_held")
 OF_SETTLING = ("before_settled", "after_settled", "before_undone", "after_undone")  # of gates with an undo window
 OF_QUESTIONS = ("question_taken", "question_answered")  # of a worker that has an agent answer a question
 OF_BULK = "bulk_item"  # after one gate of a bulk decision was decided or refused

@@ -20,9 +20,8 @@ from approvals.policy.rules import stage_words
 from approvals.policy.rules.stage_words import Names
 from approvals.policy_changes import changes
 from checkpoints.access.permissions import may_everywhere
-from checkpoints.admin.base import make_column, make_list_link
+from checkpoints.admin.base import NewestVersionsFilter, VersionedAdmin, address_of, make_column, make_list_link
 from checkpoints.admin.durations import spell_duration
-from checkpoints.admin.versions import NewestVersionsFilter, VersionedAdmin, address_of
 
 from .policy_form import PolicyForm
 

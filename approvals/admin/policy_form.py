@@ -18,8 +18,8 @@ from approvals.policy.rules.written import Directory, WrongText
 from approvals.policy_changes import changes
 from approvals.policy_changes.simulation import simulate
 from approvals.policy_changes.vouched import in_force
+from checkpoints.admin.base import VersionedForm
 from checkpoints.admin.durations import HOW, Duration
-from checkpoints.admin.versions import VersionedForm
 
 from .escalation_field import EscalationField
 

@@ -13,8 +13,7 @@ from approvals.models import Tool
 from approvals.policy_changes import tool_changes
 from approvals.schema import walk
 from approvals.tools import schemas
-from checkpoints.admin.base import make_column
-from checkpoints.admin.versions import NewestVersionsFilter, VersionedAdmin, VersionedForm
+from checkpoints.admin.base import NewestVersionsFilter, VersionedAdmin, VersionedForm, make_column
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
 

@@ -65,6 +65,4 @@ def _who_gives(user: Any) -> str:
     names = [
         of_user(colleague).name for colleague in may.colleagues_of(user).filter(is_superuser=True, is_staff=True)[:MOST]
     ]
-    if not names:
-        return str(ASK)
-    return f"{' or '.join(names)} can give it in the administration, under Teams."
+    return f"{' or '.join(names)} can give it in the administration, under Teams." if names else ASK

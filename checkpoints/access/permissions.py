@@ -184,14 +184,16 @@ def holders(permission: str, *, teams: Collection[int], among: Collection[int]) 
 
 def right_in(team: str, permission: str) -> str:
     """Return SQL for the `user_id` of everybody who has a permission in a team; `team` is its id in SQL."""
-    where = " AND ".join(f"{column} = '{value}'" for column, value in _named(permission).items())
-    return f"(SELECT user_id FROM checkpoints_right WHERE team_id = {team} AND {where})"  # noqa: S608 - constants
+    return f"(SELECT user_id FROM checkpoints_right WHERE team_id = {team} AND {_granting(permission)})"  # noqa: S608 - constants
 
 
 def teams_with(person: str, permission: str) -> str:
     """Return SQL for the `team_id` of each team where a person has a permission; `person` is their id in SQL."""
-    where = " AND ".join(f"{column} = '{value}'" for column, value in _named(permission).items())
-    return f"(SELECT team_id FROM checkpoints_right WHERE user_id = {person} AND {where})"  # noqa: S608 - constants
+    return f"(SELECT team_id FROM checkpoints_right WHERE user_id = {person} AND {_granting(permission)})"  # noqa: S608 - constants
+
+
+def _granting(permission: str) -> str:
+    return " AND ".join(f"{column} = '{value}'" for column, value in _named(permission).items())
 
 
 def members_where(permission: str, *, teams: Collection[int]) -> dict[int, set[int]]:

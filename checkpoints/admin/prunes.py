@@ -24,9 +24,17 @@ from checkpoints.models import Plan, Prune, RetentionPolicy
 from checkpoints.retention import policies, prune_report, prunes
 from checkpoints.retention.prunes import PruneRefused
 
-from .base import ModelAdmin, NothingByHand, OfAllTeams, TakesOrders, make_column
+from .base import (
+    ModelAdmin,
+    NewestVersionsFilter,
+    NothingByHand,
+    OfAllTeams,
+    TakesOrders,
+    VersionedAdmin,
+    VersionedForm,
+    make_column,
+)
 from .durations import Days, spell_duration
-from .versions import NewestVersionsFilter, VersionedAdmin, VersionedForm
 
 AT_ONCE = 1.5  # seconds of work inside the request; a worker does the rest
 PAGE = 50  # runs

@@ -130,8 +130,8 @@ class _Sum:
     events: int = 0
     seals: int = 0
 
-    def line(self, said: dict[str, Any]) -> bytes:
-        text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+    def line(self, content: dict[str, Any]) -> bytes:
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         data = escape_controls(text).encode() + b"\n"
         self.sha.update(data)
         return data

@@ -152,22 +152,18 @@ def _of_programs(run_id: int) -> list[tuple[int, str, str]]:
     """Return the orders of the run's program to remove checkpoints: event, actor and the name in place of a policy."""
     if not Run.objects.filter(pk=run_id, plan__external=True).exists():
         return []
-    found = Event.objects.filter(run_id=run_id, kind="retention.requested").order_by("pk")
     return [
-        (pk, actor, str(_decode_data(data).get("policy")))
-        for pk, actor, data in found.values_list("pk", "actor", "data")
+        (pk, actor, str(data.get("policy"))) for pk, actor, _, data in _events("retention.requested", run_id=run_id)
     ]
 
 
 def _orders(upto: int) -> list[_Order]:
     """Return the orders to prune before an event, the oldest first."""
-    found = Event.objects.filter(kind="retention.ordered", pk__lt=upto).order_by("pk")
-    ordered = [(pk, actor, subject, _decode_data(data)) for pk, actor, subject, data in found.values_list(*_COLUMNS)]
     ends = Event.objects.filter(kind="retention.finished").values_list("subject", "pk")
     finished = dict(ends.order_by("-pk"))
     versions = {policy.pk: (policy.called, policy.version) for policy in RetentionPolicy.objects.all()}
     made = []
-    for pk, actor, subject, data in ordered:
+    for pk, actor, subject, data in _events("retention.ordered", pk__lt=upto):
         policies = data.get("policies")
         ids = policies.values() if isinstance(policies, dict) else ()
         counted = {versions[id] for id in ids if isinstance(id, int) and id in versions}
@@ -175,13 +171,15 @@ def _orders(upto: int) -> list[_Order]:
     return made
 
 
-_COLUMNS = ("pk", "actor", "subject", "data")
-
-
 def _removal_events(run_id: int) -> list[tuple[int, str, dict[str, Any]]]:
     """Return the events of a run's removals: id, actor, data."""
-    found = Event.objects.filter(run_id=run_id, kind="retention.pruned").order_by("pk")
-    return [(pk, actor, _decode_data(data)) for pk, actor, data in found.values_list("pk", "actor", "data")]
+    return [(pk, actor, data) for pk, actor, _, data in _events("retention.pruned", run_id=run_id)]
+
+
+def _events(kind: str, **where: int) -> list[tuple[int, str, str, dict[str, Any]]]:
+    """Return the events of a kind, the oldest first: id, actor, subject, data."""
+    found = Event.objects.filter(kind=kind, **where).order_by("pk").values_list("pk", "actor", "subject", "data")
+    return [(pk, actor, subject, _decode_data(data)) for pk, actor, subject, data in found]
 
 
 def _decode_data(data: bytes | memoryview) -> dict[str, Any]:

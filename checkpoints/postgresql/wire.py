@@ -70,7 +70,7 @@ def column_types(row: type[tuple[Any, ...]]) -> dict[str, ColumnType]:
     """Return the type of each column of a row that is declared with the types above, in their order."""
     hints = get_type_hints(row, include_extras=True)
     return {
-        name: next(each for part in (hint, *get_args(hint)) for each in getattr(part, "__metadata__", ()))
+        name: next(column for part in (hint, *get_args(hint)) for column in getattr(part, "__metadata__", ()))
         for name, hint in hints.items()
     }
 

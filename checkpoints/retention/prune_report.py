@@ -13,10 +13,9 @@ from checkpoints import actors
 from checkpoints.models import Hold, Prune, PruneLine
 
 from . import reading, rules
-from .rules import HELD, REASONS
 
 POLICY, FAULT, MOVED = "policy", "fault", "moved"
-STAYED = rules.REASONS | {
+REASONS = rules.REASONS | {
     POLICY: "the policy was changed meanwhile",
     FAULT: "the stored data failed its integrity check",
     MOVED: "the run was being changed meanwhile",
@@ -102,13 +101,10 @@ def lines(prune: Prune, *, start: int = 0, limit: int = 50) -> Iterator[RunPrune
     holds = Hold.objects.in_bulk({hold for value in held.values() for hold, _ in value})
     names = actors.names(hold.by for hold in holds.values())
     for line in found:
-        kept = [(str(REASONS[name]), count) for name, count in line.kept.items() if name != HELD]
-        mine = [_hold_line(holds[hold], count, names) for hold, count in held[line.pk] if hold in holds]
-        yield RunPruneWords(line, ranges(line.ranges), kept, mine)
-
-
-def _hold_line(hold: Hold, count: int, names: Mapping[str, str]) -> HoldLine:
-    return HoldLine(hold.get_kind_display(), hold.reason, names[hold.by], count)
+        kept = [(REASONS[name], count) for name, count in line.kept.items() if name != rules.HELD]
+        mine = [(holds[pk], count) for pk, count in held[line.pk] if pk in holds]
+        words = [HoldLine(hold.get_kind_display(), hold.reason, names[hold.by], count) for hold, count in mine]
+        yield RunPruneWords(line, ranges(line.ranges), kept, words)
 
 
 def ranges(pairs: Sequence[Sequence[int]]) -> str:
@@ -145,9 +141,11 @@ def kept_after_all(prune: Prune) -> Iterator[KeptAfterAll]:
         known = 0
         for reason, hold, count in line.stayed:
             known += count
-            yield KeptAfterAll(line.run_id, count, _why(holds.get(hold), names) if hold else str(STAYED[reason]))
+            yield KeptAfterAll(line.run_id, count, _why(holds.get(hold), names) if hold else REASONS[reason])
         if left := line.checkpoints - line.removed - known:
-            yield KeptAfterAll(line.run_id, left, "" if line.done else _not_reached(prune))
+            applying = prune.status == Prune.Status.APPLYING
+            why = "not deleted yet" if applying else "the prune was stopped before it reached them"
+            yield KeptAfterAll(line.run_id, left, "" if line.done else why)
 
 
 def freed(prune: Prune) -> str:
@@ -169,12 +167,6 @@ def _why(hold: Hold | None, names: Mapping[str, str]) -> str:
     if hold is None:
         return "held"
     return f"{hold.get_kind_display().lower()} “{hold.reason}” ({names[hold.by]})"
-
-
-def _not_reached(prune: Prune) -> str:
-    if prune.status == Prune.Status.APPLYING:
-        return "not deleted yet"
-    return "the prune was stopped before it reached them"
 
 
 def made_since(prune: Prune) -> QuerySet[Hold]:

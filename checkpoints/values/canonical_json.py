@@ -73,7 +73,11 @@ def parse_json(text: str | bytes) -> Any:
         if _count(text) > MOST_VALUES and _count(_STRING.sub("", text)) > MOST_VALUES:
             raise ValueRefused("", f"has more than {MOST_VALUES:,} values; send fewer, or a file")
         value = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float, parse_int=_integer
+            text,
+            object_pairs_hook=_object,
+            parse_constant=lambda name: _Refused(f"is {name}, which is no JSON"),
+            parse_float=_float,
+            parse_int=_integer,
         )
     except UnicodeDecodeError as error:
         raise ValueRefused("", f"is not UTF-8 (byte {error.start})") from error
@@ -104,10 +108,6 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
     seen: set[str] = set()
     twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
     return _Refused(f"has the key {twice!r} twice")
-
-
-def _constant(name: str) -> _Refused:
-    return _Refused(f"is {name}, which is no JSON")
 
 
 def _float(text: str) -> Any:
