@@ -1,7 +1,11 @@
-"""Any flipped bit in any stored column of a checkpoint or a chunk is found."""
+"""Any flipped bit in any stored column of a checkpoint or a chunk is found.
+
+Merkle paths prove what is there and nothing else.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +17,8 @@ from uuid import UUID
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection, transaction
+from hypothesis import given
+from hypothesis import strategies as st
 
 from checkpoints import store
 from checkpoints.audit.verify_runs import _Walk, verify_all, verify_run
@@ -22,6 +28,7 @@ from checkpoints.layout.assembly import make_fetcher, unpack_row
 from checkpoints.layout.parts import SealedStretch
 from checkpoints.layout.rows import CheckpointRow
 from checkpoints.models import Checkpoint, Chunk, Run
+from checkpoints.seals import merkle
 from checkpoints.store import Header
 from checkpoints.values.digests import ListDigest, StretchDigest
 from checkpoints.values.ops import Append, Splice
@@ -94,7 +101,7 @@ def damaged(table: str, column: str, where: dict[str, Any], value: Any) -> Itera
 
 
 @pytest.mark.parametrize("column", CheckpointRow._fields)
-@pytest.mark.parametrize("seq", [1, 2, 30, 65, 66, 72, 73])
+@pytest.mark.parametrize("seq", [1, 30, 65, 72, 73], ids=["first", "change", "anchor", "rewind", "head"])
 def test_a_flipped_bit_in_a_checkpoint_is_found(run: Run, column: str, seq: int) -> None:
     rng = random.Random(f"{column}{seq}")
     with connection.cursor() as cursor:
@@ -265,20 +272,20 @@ def test_a_next_step_that_the_head_does_not_name_is_found(run: Run) -> None:
         transaction.set_rollback(True)
 
 
-LOST: list[tuple[str, Callable[[Run], Any]]] = [
-    ("a row in the middle", lambda run: Checkpoint.objects.filter(run=run, seq=50).delete()),
-    ("the head", lambda run: Checkpoint.objects.filter(run=run, seq=73).delete()),
-    ("the first", lambda run: Checkpoint.objects.filter(run=run, seq=1).delete()),
-    ("a chunk", lambda run: Chunk.objects.filter(lineage=run.lineage).delete()),
-]
+LOST: dict[str, Callable[[Run], Any]] = {
+    "a row in the middle": lambda run: Checkpoint.objects.filter(run=run, seq=50).delete(),
+    "the head": lambda run: Checkpoint.objects.filter(run=run, seq=73).delete(),
+    "the first": lambda run: Checkpoint.objects.filter(run=run, seq=1).delete(),
+    "a chunk": lambda run: Chunk.objects.filter(lineage=run.lineage).delete(),
+}
 
 
-@pytest.mark.parametrize(("what", "lose"), LOST)
-def test_what_is_lost_is_missed(run: Run, what: str, lose: Callable[[Run], Any]) -> None:
-    with transaction.atomic():
-        lose(run)
-        assert verify_run(run), what
-        transaction.set_rollback(True)
+def test_what_is_lost_is_missed(run: Run) -> None:
+    for what, lose in LOST.items():
+        with transaction.atomic():
+            lose(run)
+            assert verify_run(run), what
+            transaction.set_rollback(True)
 
 
 def test_the_command_says_what_it_found(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -294,3 +301,45 @@ def test_the_command_says_what_it_found(run: Run, capsys: pytest.CaptureFixture[
 def test_a_checkpoint_of_no_run_and_a_bad_chunk_are_found_by_the_whole_check(run: Run) -> None:
     with damaged("checkpoints_checkpoint", "run_id", {"run_id": run.pk, "seq": 73}, 2**40):
         assert any("belongs to no run" in str(problem) for problem in verify_all())
+
+
+LEAVES = st.lists(
+    st.binary(min_size=1, max_size=8).map(lambda data: hashlib.sha256(data).digest()), min_size=1, max_size=70
+)
+
+
+def rfc6962(leaves: list[bytes]) -> bytes:
+    """The tree's root as RFC 6962, section 2.1, defines it."""
+    if len(leaves) == 1:
+        return leaves[0]
+    split = 1 << (len(leaves) - 1).bit_length() - 1
+    return hashlib.sha256(b"\1" + rfc6962(leaves[:split]) + rfc6962(leaves[split:])).digest()
+
+
+@given(LEAVES)
+def test_the_root_is_that_of_the_rfc(leaves: list[bytes]) -> None:
+    assert merkle.root(leaves) == rfc6962(leaves)
+
+
+@given(LEAVES, st.data())
+def test_every_leaf_leads_to_the_root_at_its_own_place_alone(leaves: list[bytes], data: st.DataObject) -> None:
+    tree = merkle.levels(leaves)
+    index = data.draw(st.integers(0, len(leaves) - 1))
+    path = merkle.path(tree, index)
+    assert merkle.climb(leaves[index], index, len(leaves), path) == tree[-1][0]
+    other = data.draw(st.integers(-1, len(leaves) + 1))
+    if not 0 <= other < len(leaves) or leaves[other] != leaves[index]:
+        assert merkle.climb(leaves[index], other, len(leaves), path) != tree[-1][0]
+
+
+@given(LEAVES, st.data())
+def test_another_leaf_or_a_path_that_was_changed_leads_elsewhere(leaves: list[bytes], data: st.DataObject) -> None:
+    tree = merkle.levels(leaves)
+    index = data.draw(st.integers(0, len(leaves) - 1))
+    path = merkle.path(tree, index)
+    root = tree[-1][0]
+    assert merkle.climb(bytes(32), index, len(leaves), path) != root
+    assert merkle.climb(leaves[index], index, len(leaves), [*path, bytes(32)]) != root
+    for at in range(len(path)):
+        assert merkle.climb(leaves[index], index, len(leaves), path[:at] + path[at + 1 :]) != root
+        assert merkle.climb(leaves[index], index, len(leaves), [*path[:at], bytes(32), *path[at + 1 :]]) != root

@@ -19,10 +19,10 @@ from checkpoints.actors import Actor
 from checkpoints.audit import sealer
 from checkpoints.events import commit_order, event_log
 from checkpoints.events.commit_order import Cursor
-from checkpoints.models import Event, EventText, Seal
+from checkpoints.models import Seal
 from checkpoints.postgresql.privileges import APPEND_ONLY, CHANGING, KEPT
 from checkpoints.values.canonical_json import decode_canonical
-from tests.checkpoints.audit.sealed_events import erase, forged, found
+from tests.checkpoints.audit.sealed_events import forged, found
 from tests.factories.stored_runs import STEP, begin, make_run
 from tests.harness import horizon
 
@@ -101,11 +101,11 @@ def test_what_is_no_cursor_is_refused(text: str) -> None:
         Cursor.parse(text)
 
 
-@pytest.mark.parametrize("table", ["checkpoints_event", "checkpoints_seal", "checkpoints_gap"])
 @pytest.mark.parametrize("verb", ["UPDATE {} SET id = id", "DELETE FROM {}", "TRUNCATE {}"])
-def test_the_applications_role_cannot_rewrite_the_past(table: str, verb: str) -> None:
-    with pytest.raises(ProgrammingError, match="permission denied"), connection.cursor() as raw:
-        raw.execute(verb.format(table))
+def test_the_applications_role_cannot_rewrite_the_past(verb: str) -> None:
+    for table in ("checkpoints_event", "checkpoints_seal", "checkpoints_gap"):
+        with pytest.raises(ProgrammingError, match="permission denied"), connection.cursor() as raw:
+            raw.execute(verb.format(table))
 
 
 def test_the_applications_role_may_use_every_other_table() -> None:
@@ -163,73 +163,6 @@ def test_only_one_sealer_works_at_a_time(other: psycopg.Connection) -> None:
     other.rollback()
     horizon.reached()
     assert sealer.seal_once() is not None
-
-
-CHANGES = [
-    "kind = 'gate.opened'", "actor = 'user:8'", "actor_name = 'Bob'", "subject = 'x'", "version = version + 1",
-    "at = at + interval '1 microsecond'", "data = '{}'", "team_id = 5", "run_id = 5", "xid = xid + 1",
-    "text_digest = NULL",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_sealed_event_that_was_altered_is_found(change: str) -> None:
-    sealed()
-    say("between")
-    event = Event.objects.get(subject=say("a secret"))
-    sealed()
-    with forged(f"UPDATE checkpoints_event SET {change} WHERE id = {event.pk}"):
-        assert found()
-    assert found() == []
-
-
-SLIPPED_IN = """INSERT INTO checkpoints_event (xid, kind, subject, version, actor, actor_name, data)
-VALUES (%(xid)s - 1, 'x', 'x', 0, 'x', 'x', '{}')"""
-
-
-@pytest.mark.parametrize(
-    "forgery",
-    [
-        "DELETE FROM checkpoints_event WHERE id = %(id)s",
-        "DELETE FROM checkpoints_event WHERE xid <= %(xid)s",
-        SLIPPED_IN,
-    ],
-)
-def test_a_sealed_event_that_was_removed_or_slipped_in_is_found(forgery: str) -> None:
-    seal = sealed()
-    with forged(forgery % {"id": seal.last_id, "xid": seal.last_xid}):
-        assert found()
-
-
-SEAL_CHANGES = [
-    "at = at + interval '1 microsecond'", "first_xid = first_xid - 1", "first_id = first_id - 1", "count = count + 1",
-    "merkle_root = decode(repeat('00', 32), 'hex')", "heads = '{}'", "previous = decode('00', 'hex')",
-    "digest = decode(repeat('00', 32), 'hex')", "last_xid = last_xid - 1", "last_id = last_id - 1",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("change", SEAL_CHANGES)
-def test_a_seal_that_was_altered_is_found(change: str) -> None:
-    make_run()
-    seal = sealed()
-    with forged(f"UPDATE checkpoints_seal SET {change} WHERE id = {seal.pk}"):
-        assert found()
-
-
-def test_a_cut_tail_is_found_by_the_export() -> None:
-    seal = sealed()
-    with forged(f"DELETE FROM checkpoints_seal WHERE id = {seal.pk}"):
-        assert found()
-
-
-def test_a_text_may_be_erased_and_not_replaced() -> None:
-    event = Event.objects.get(subject=say("a secret"))
-    sealed()
-    assert found() == []
-    EventText.objects.filter(pk=event.pk).update(text=b"another")
-    assert [each for each in found() if str(event.pk) in each]
-    erase(event)
-    assert found() == []
 
 
 def test_the_whole_check_covers_the_seals() -> None:

@@ -1,4 +1,7 @@
-"""The tailer hands on every event: on a ring at once, without Redis within a second, after any break."""
+"""The tailer hands on every event: on a ring at once, without Redis within a second, after any break.
+
+A transaction wakes the tailers once, after its commit and after the worker whose work it made.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,23 @@ import asyncio
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from unittest import mock
 
 import psycopg
 import pytest
 import redis
 from asgiref.sync import sync_to_async
 from channels.db import database_sync_to_async
-from django.db import connection
+from django.db import connection, transaction
 from django.test import override_settings
 
 from checkpoints.actors import SYSTEM
 from checkpoints.events import event_log, tailer, wakeup
 from checkpoints.events.tailer import Deliver, Tailer
+from checkpoints.events.wakeup import ring_after_commit
 from checkpoints.models import Event
 from tests.harness.waiting import PATIENCE
 
@@ -244,3 +249,48 @@ def test_steps_ring_at_most_every_tenth_of_a_second(monkeypatch: pytest.MonkeyPa
     assert len(rung) in (5, 6)
     wakeup.ring_step(-2)
     assert len(rung) in (6, 7), "each run has a pace of its own"
+
+
+@pytest.fixture
+def woken() -> Iterator[list[str]]:
+    """Return the names of those who are woken, in order."""
+    names: list[str] = []
+    with mock.patch.object(wakeup, "publish", side_effect=lambda *_: names.append("pages")):
+        yield names
+
+
+def test_several_events_of_a_transaction_ring_once_and_after_the_worker(woken: list[str]) -> None:
+    with transaction.atomic():
+        ring_after_commit()
+        transaction.on_commit(lambda: woken.append("worker"))
+        ring_after_commit()
+        assert woken == []
+    assert woken == ["worker", "pages"]
+
+
+def test_each_transaction_rings_for_itself(woken: list[str]) -> None:
+    for _ in range(2):
+        with transaction.atomic():
+            ring_after_commit()
+    assert woken == ["pages", "pages"]
+
+
+def test_a_transaction_that_is_rolled_back_rings_nobody(woken: list[str]) -> None:
+    with transaction.atomic():
+        ring_after_commit()
+        transaction.set_rollback(True)
+    assert woken == []
+
+
+def test_a_ring_outlives_the_rollback_of_a_later_savepoint(woken: list[str]) -> None:
+    with transaction.atomic():
+        ring_after_commit()
+        with transaction.atomic():
+            ring_after_commit()
+            transaction.set_rollback(True)
+    assert woken == ["pages"]
+
+
+def test_outside_of_a_transaction_it_rings_at_once(woken: list[str]) -> None:
+    ring_after_commit()
+    assert woken == ["pages"]

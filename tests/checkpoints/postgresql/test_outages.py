@@ -1,11 +1,17 @@
-"""PostgreSQL that was away or hung: who waits is told in time, and work goes on soon after it is back."""
+"""PostgreSQL that was away or hung: who waits is told in time, and work goes on soon after it is back.
+
+A database without room: whoever sends something is told to try again, and nothing is kept.
+
+A worker that is started while PostgreSQL is away begins when it is there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import Barrier, Event
+from threading import Barrier
+from threading import Event as Signalled
 from threading import enumerate as enumerate_threads
 from typing import cast
 from unittest import mock
@@ -16,13 +22,19 @@ import psycopg
 import pytest
 from django.conf import settings
 from django.db.utils import ConnectionHandler
+from django.test import Client
 
+from agents.models import Signal
+from checkpoints.models import Event, Run
 from checkpoints.postgresql import base
 from checkpoints.postgresql.base import DatabaseWrapper
 from config.health.bounded_checks import BoundedChecks
 from config.local.servers.embedded import APPLICATION, DATABASE, embedded_urls
 from config.local.servers.postgres import Postgres
+from tests.agents.views.moves.sent_orders import member
+from tests.agents.waits.conftest import own_agents
 from tests.factories import ann, make_team
+from tests.factories.driven_runs import make_run
 from tests.harness.altered_rows import owner
 from tests.harness.services import IMPATIENT, Service
 from tests.harness.session import Session
@@ -163,7 +175,7 @@ def test_readiness_says_no_in_time_while_the_server_hangs_and_while_it_is_away(
 
 
 def test_a_check_that_hangs_is_under_way_once_and_keeps_no_other_from_its_answer() -> None:
-    bounded, goes_on = BoundedChecks[str](), Event()
+    bounded, goes_on = BoundedChecks[str](), Signalled()
     checks = {"hangs": lambda: str(goes_on.wait()), "fine": lambda: ""}
     for _ in range(3):
         assert bounded.ask(checks, within=0.1, late="late") == {"hangs": "late", "fine": ""}
@@ -231,3 +243,58 @@ def test_a_request_while_the_server_takes_no_more_connections_is_told_to_try_aga
             is_told_to_try_again(answer)
     limited(-1)
     until(lambda: [ask(path).status_code for path in PAGES] == [302, 401], what="it answers again")
+
+
+__all__ = ["own_agents"]
+
+FULL = """
+CREATE FUNCTION refuse_for_want_of_room() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$;
+CREATE TRIGGER refuse_for_want_of_room BEFORE INSERT ON agents_signal
+FOR EACH ROW EXECUTE FUNCTION refuse_for_want_of_room();
+"""
+
+
+@contextmanager
+def no_room() -> Iterator[None]:
+    """Let PostgreSQL refuse each signal as it does when its disk is full."""
+    with owner() as admin:
+        admin.execute(FULL)
+        try:
+            yield
+        finally:
+            admin.execute("DROP FUNCTION refuse_for_want_of_room CASCADE")
+
+
+def sent(client: Client, run: Run) -> list[int]:
+    """The statuses of a signal from the run's page, and of one by the API."""
+    client.raise_request_exception = False
+    page = client.post(f"/runs/{run.pk}/signals/", {"name": "go", "key": "k"})
+    body = {"value": None, "key": "k"}
+    told = client.post(f"/api/runs/{run.pk}/signals/go", body, content_type="application/json")
+    retry = {answer.headers.get("Retry-After") for answer in (page, told) if answer.status_code == 503}
+    assert retry <= {"5"}
+    return [page.status_code, told.status_code]
+
+
+def test_what_postgresql_has_no_room_for_is_a_503_and_nothing_of_it_is_kept() -> None:
+    run = make_run("listener")
+    client = member(run)
+    with no_room():
+        assert sent(client, run) == [503, 503]
+    assert not Signal.objects.filter(run=run).exists()
+    assert not Event.objects.filter(run_id=run.pk, kind="signal.received").exists()
+    assert sent(client, run) == [302, 201]
+
+
+def test_a_worker_that_is_started_while_postgresql_is_away_waits_for_it(
+    celery_worker: Callable[..., Service], servers: Session, server: Postgres
+) -> None:
+    """It ended with a traceback, where a sweeper waited."""
+    server.stop()
+    worker = celery_worker("-c", "1", env=embedded_urls(server), ready=False)
+    worker.says("The worker waits until it can read its plans from PostgreSQL: ")
+    server.start(servers.log("apart"))
+    worker.says("PostgreSQL is back: the worker begins")
+    worker.says(r"(?m)\bready\b")
+    assert "Traceback" not in worker.log

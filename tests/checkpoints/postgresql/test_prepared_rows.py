@@ -1,4 +1,12 @@
-"""A prepared statement reads what Django's own would, for the values of this call alone."""
+"""A prepared statement reads what Django's own would, for the values of this call alone.
+
+Rows inserted by one statement are those that Django would insert, in their order.
+
+Statements that are prepared by name are found again after a rollback, when psycopg drops all of a connection's.
+
+A name was the number of those that were known: after DEALLOCATE ALL a new statement was given one that an older one
+got once more, and "prepared statement holdpoint_2 already exists" was raised on that connection for good.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +15,26 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from unittest import mock
 
-from django.db import connection, transaction
+import pytest
+from django.db import DataError, connection, transaction
 from django.db.models import F, Model, QuerySet
 from django.db.models.functions import JSONObject
 
-from checkpoints.models import Checkpoint, Run
-from checkpoints.postgresql.prepared_rows import OneOf, ParameterPlace, PreparedRows, prepared_statement
-from tests.factories import stored_runs
+from approvals.models import Gate
+from checkpoints.actors import SYSTEM
+from checkpoints.models import Checkpoint, Hold, Run
+from checkpoints.postgresql import wire
+from checkpoints.postgresql.prepared_rows import (
+    OneOf,
+    ParameterPlace,
+    PreparedRows,
+    build_insertion,
+    insert_rows,
+    next_ids,
+    prepared_statement,
+)
+from checkpoints.postgresql.sql import run_sql
+from tests.factories import make_gate, make_run, stored_runs
 from tests.factories.stored_runs import begin
 from tests.harness.sent_statements import sent
 
@@ -23,7 +44,7 @@ JOINED = (
 RUNS = JOINED.filter(OneOf(F("pk"), ParameterPlace(1)))
 
 
-def make_run(title: str) -> Run:
+def make_titled(title: str) -> Run:
     run = stored_runs.make_run()
     Run.objects.filter(pk=run.pk).update(title=title)
     return run
@@ -34,7 +55,7 @@ def columns(row: Model) -> dict[str, object]:
 
 
 def test_rows_are_those_of_the_queryset_with_what_they_refer_to() -> None:
-    pks = [make_run(title).pk for title in ("one", "two", "50% of 'three' \\ %s")]
+    pks = [make_titled(title).pk for title in ("one", "two", "50% of 'three' \\ %s")]
     expected = list(JOINED.filter(pk__in=pks))
     with sent() as statements:
         found = PreparedRows(RUNS).run(pks)
@@ -57,7 +78,7 @@ def test_deferred_columns_are_read_when_they_are_asked_for() -> None:
 
 
 def test_each_call_reads_for_its_own_values_and_as_it_is_now() -> None:
-    one, two = make_run("one"), make_run("two")
+    one, two = make_titled("one"), make_titled("two")
     statement = PreparedRows(RUNS)
     assert [each.title for each in statement.run([one.pk])] == ["one"]
     assert [each.title for each in statement.run([two.pk])] == ["two"]
@@ -67,7 +88,7 @@ def test_each_call_reads_for_its_own_values_and_as_it_is_now() -> None:
 
 
 def test_a_statement_is_of_no_thread_and_of_no_connection() -> None:
-    run = make_run("one")
+    run = make_titled("one")
     statement = PreparedRows(RUNS)
     assert len(statement.run([run.pk])) == 1
 
@@ -82,7 +103,7 @@ def test_a_statement_is_of_no_thread_and_of_no_connection() -> None:
 
 
 def test_a_transaction_reads_what_it_has_written() -> None:
-    run = make_run("one")
+    run = make_titled("one")
     with transaction.atomic():
         Run.objects.filter(pk=run.pk).update(title="mine")
         assert [each.title for each in PreparedRows(RUNS).run([run.pk])] == ["mine"]
@@ -97,7 +118,7 @@ def runs_titled(title: Any, but: Any) -> QuerySet[Run]:
 
 def test_a_function_is_built_into_a_statement_once_and_takes_its_parameters_by_place() -> None:
     title = f"titled {secrets.token_hex(4)}"
-    pks = [make_run(title).pk for _ in range(3)]
+    pks = [make_titled(title).pk for _ in range(3)]
     assert runs_titled(title, []) == []
     Run.objects.filter(pk__in=pks).update(reason="50 %")
     assert [each.pk for each in runs_titled(title, [pks[1]])] == [pks[0], pks[2]]
@@ -112,9 +133,106 @@ def runs_in_order(title: Any, *, newest: bool, most: int) -> QuerySet[Run]:
 
 def test_keywords_choose_among_statements_which_are_each_built_once() -> None:
     title = f"titled {secrets.token_hex(4)}"
-    pks = [make_run(title).pk for _ in range(3)]
+    pks = [make_titled(title).pk for _ in range(3)]
     assert [each.pk for each in runs_in_order(title, newest=False, most=2)] == pks[:2]
     assert [each.pk for each in runs_in_order(title, newest=True, most=2)] == pks[:0:-1]
     with mock.patch.object(Run.objects, "filter", side_effect=AssertionError("built again")):
         assert [each.pk for each in runs_in_order(title, newest=False, most=2)] == pks[:2]
         assert [each.pk for each in runs_in_order(title, newest=True, most=2)] == pks[:0:-1]
+
+
+HOLD = {"kind": Hold.Kind.LEGAL, "reason": "court", "by": "system"}
+
+
+def test_each_gets_its_own_number_and_what_the_database_gives() -> None:
+    runs = [make_run() for _ in range(3)]
+    holds = [Hold(run=run, subject=f"legal:{run.pk}", **HOLD) for run in reversed(runs)]
+    insert_rows(holds)
+    assert [hold.pk for hold in holds] == sorted(hold.pk for hold in holds)
+    for hold in holds:
+        assert Hold.objects.values().get(pk=hold.pk) == {
+            field.attname: getattr(hold, field.attname) for field in Hold._meta.concrete_fields
+        }
+        assert not hold._state.adding
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_list_a_null_and_a_time_by_the_database_come_back_as_they_went(together: bool) -> None:
+    """unnest takes an array of arrays apart: each row got one text of all."""
+    likeness = [["a" * 32, 'b",\\{}'], [], ["c"]]
+    made = []
+    for alike in likeness:
+        old = make_gate()
+        kept = {each.attname: getattr(old, each.attname) for each in Gate._meta.concrete_fields if each.name != "id"}
+        run = make_run(team=old.team)
+        made.append(Gate(**kept | {"run_id": run.pk, "checkpoint": run.head, "likeness": alike}))
+    with transaction.atomic():
+        for rows in [made] if together else [[each] for each in made]:
+            insert_rows(rows)
+        found = [Gate.objects.get(pk=gate.pk) for gate in made]
+        transaction.set_rollback(True)  # no event vouches for them
+    for there, gate, alike in zip(found, made, likeness, strict=True):
+        assert (there.likeness, there.deadline, there.checkpoint) == (alike, gate.deadline, gate.checkpoint)
+
+
+def test_what_is_too_long_for_its_column_is_refused_and_not_cut() -> None:
+    run = make_run()
+    with pytest.raises(DataError, match="too long"):
+        insert_rows([Hold(run=run, subject="x" * 121, **HOLD)])
+
+
+def test_what_goes_beside_is_one_statement_with_the_rows() -> None:
+    run, other = make_run(), make_run()
+    held = Hold(run=other, subject="legal:0", **HOLD)
+    insert_rows([held])
+    holds = [Hold(run=run, subject=f"legal:{number}", **HOLD) for number in range(1, 5)]
+    freed = Hold.objects.freeing(run=other.pk, subject="legal:0", by=SYSTEM)
+    [(sql, params)] = build_insertion(holds[:1])
+    with sent() as statements:
+        found = run_sql(
+            sql, params, extras=[*build_insertion(holds[1:3]), freed, *build_insertion(holds[3:]), *build_insertion([])]
+        )
+    assert len(statements) == 1
+    assert found[0][0] == Hold.objects.get(run=run, subject="legal:1").pk
+    subjects = Hold.objects.filter(run=run).order_by("subject").values_list("subject", flat=True)
+    assert list(subjects) == ["legal:1", "legal:2", "legal:3", "legal:4"]
+    assert Hold.objects.get(pk=held.pk).freed_by == SYSTEM.id
+
+
+def test_a_fault_beside_writes_nothing() -> None:
+    run = make_run()
+    [(sql, params)] = build_insertion([Hold(run=run, subject="legal:1", **HOLD)])
+    with pytest.raises(DataError, match="too long"):
+        run_sql(sql, params, extras=build_insertion([Hold(run=run, subject="x" * 121, **HOLD)]))
+    assert not Hold.objects.filter(run=run).exists()
+
+
+@pytest.mark.parametrize("many", [1, 3])
+def test_ids_are_taken_for_several_models_by_one_statement_and_no_row_gets_them_again(many: int) -> None:
+    run = make_run()
+    with sent() as statements:
+        ids = next_ids(many, Hold, Gate)
+    assert (len(statements), len(ids), len(ids[0])) == (1, many, 2)
+    holds = [Hold(pk=pk, run=run, subject=f"legal:{pk}", **HOLD) for pk, _ in ids]
+    insert_rows(holds)
+    later = Hold.objects.create(run=run, subject="legal:later", **HOLD)
+    assert {hold.pk for hold in Hold.objects.filter(run=run)} == {pk for pk, _ in ids} | {later.pk}
+    assert not holds[0]._state.adding
+
+
+def test_none_is_no_statement() -> None:
+    with sent() as statements:
+        insert_rows([])
+    assert not statements
+
+
+def ran(number: int) -> int | None:
+    return wire.run(f"SELECT {number}", [], meanwhile=lambda: None)
+
+
+@pytest.mark.parametrize("then", [(3, 1, 2, 3), (3, 4, 1, 2, 3, 4), (1, 3, 2, 3)])
+def test_statements_are_prepared_again_after_a_rollback_has_dropped_them(then: tuple[int, ...]) -> None:
+    assert [ran(1), ran(2)] == [1, 1]
+    with connection.cursor() as cursor:
+        cursor.execute("DEALLOCATE ALL")
+    assert [ran(number) for number in (*then, *then)] == [1] * 2 * len(then)

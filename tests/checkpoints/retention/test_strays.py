@@ -1,4 +1,10 @@
-"""Artifacts that nothing names go; what is named, young or kept again stays, whenever the pruner dies."""
+"""Artifacts that nothing names go; what is named, young or kept again stays, whenever the pruner dies.
+
+What runs of an earlier release kept is their team's too, once the update has marked it.
+
+That release marked no files, so a parent was refused the file that its child had kept before the update, and a step
+what its own effect or `once` had returned: a recovery gate, where trying again never helped.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +20,18 @@ from django.core.files.storage import storages
 
 from agents.models import Memo
 from checkpoints import crash_points, store
+from checkpoints.actors import SYSTEM
+from checkpoints.errors import ValueRefused
 from checkpoints.layout import payloads
 from checkpoints.retention import stray_artifacts
 from checkpoints.values import artifacts
 from checkpoints.values.canonical_json import encode_canonical
+from checkpoints.values.ops import Append
 from tests.factories import unique
+from tests.factories.stored_runs import STEP, begin, make_plan, make_team
 from tests.harness.sent_statements import sent
 
-from .pruned_runs import begin, header, keep, more, pruned
+from .pruned_runs import header, keep, more, pruned
 
 HOUR = timedelta(hours=1)
 
@@ -186,3 +196,73 @@ def test_the_memos_of_a_removed_checkpoint_go_with_it_and_the_others_stay() -> N
     keep(run, keep_last=5)
     pruned()
     assert list(Memo.objects.filter(run=run).values_list("base", flat=True)) == [bases[31]]
+
+
+Reference = dict[str, Any]
+
+
+@pytest.fixture
+def _updated() -> None:
+    """No update has marked anything yet."""
+    Path(storages["artifacts"].path(stray_artifacts._MARKED)).unlink(missing_ok=True)
+
+
+def kept_before(team: int) -> Reference:
+    """A file as an earlier release kept it."""
+    file = kept("before", team)
+    for mark in marks(file):
+        mark.unlink()
+    return file
+
+
+def started(file: Any, *, team: Any) -> None:
+    store.start(plan=make_plan(), team=team, title="A run", values={"scan": file}, first_step="one", by=SYSTEM)
+
+
+@pytest.mark.usefixtures("_updated")
+def test_what_a_child_kept_before_the_update_its_parent_may_name() -> None:
+    child, claim, head = begin(n=0, log=[])
+    plain, long = (kept(name, child.team_id) for name in ("plain", "long"))
+    head = store.save(head, {"log": Append([plain])}, claim=claim, header=STEP)
+    store.save(head, {"log": Append([["x" * 20_000], long])}, claim=claim, header=STEP)
+    for mark in (*marks(plain), *marks(long)):
+        mark.unlink()
+    with pytest.raises(ValueRefused):
+        started(plain, team=child.team)
+    assert stray_artifacts.mark_files() >= 2
+    started([plain, long], team=child.team)
+    with pytest.raises(ValueRefused):
+        started(plain, team=make_team())
+
+
+@pytest.mark.usefixtures("_updated")
+def test_what_a_step_returned_before_the_update_it_may_save() -> None:
+    run, claim, head = begin(n=0)
+    file = kept_before(run.team_id)
+    Memo.objects.create(
+        run=run,
+        base=head.id,
+        step="one",
+        name="scan",
+        digest=b"d",
+        result=encode_canonical({"scan": file}),
+        token=claim.token,
+    )
+    stray_artifacts.mark_files()
+    assert [each.name for each in marks(file)] == [f"{place(file).name}.{run.team_id}"]
+    store.save(head, {"scan": file}, claim=claim, header=STEP)
+
+
+@pytest.mark.usefixtures("_updated")
+def test_it_is_done_once_and_again_at_the_end_of_the_update() -> None:
+    stray_artifacts.mark_files()
+    run, claim, head = begin(n=0)
+    late = kept("by an old process", run.team_id)
+    store.save(head, {"scan": late}, claim=claim, header=STEP)
+    for mark in marks(late):
+        mark.unlink()
+    assert stray_artifacts.mark_files() == 0
+    assert not marks(late)
+    assert stray_artifacts.mark_files(again=True) >= 1
+    assert len(marks(late)) == 1
+    assert stray_artifacts.mark_files(again=True) == 0
