@@ -1,9 +1,8 @@
 from checkpoints.events.event import Event, EventText
 
 from .checkpoint import Checkpoint, Chunk, Gap, Note
-from .plan import Plan
 from .retention import Hold, Prune, PruneLine, RetentionPolicy, TechnicalHold
-from .run import Run
+from .run import Plan, Run
 from .seal import Seal, Verification
 
 __all__ = [

@@ -1,15 +1,19 @@
-"""A run: one execution of an agent, a tree of checkpoints with one head.
+"""A run: one execution of an agent, a tree of checkpoints with one head; and the plan that it follows.
 
 Whoever may write a run holds its lease, by the database's clock, and its fencing token; the statement
 that writes a checkpoint checks the token. `head`, `token`, `lease_until` and `attempts` carry no index,
 so that the update that goes with every checkpoint stays a heap-only one.
+
+A plan is one agent version's steps as data, so that pages and reviewers do not need the agent's code.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from django.conf import settings
 from django.contrib.auth.models import Group
@@ -270,3 +274,54 @@ class Run(models.Model):
         self.end_later(ending, reason, by=by)
         data = {"key": key} if key else {}
         event_log.record("run.settling", subject=f"run:{self.pk}", by=by, run=self, data=data)
+
+
+IMPLIED = re.compile("posted-[0-9a-f]{12}")
+
+
+def name_plan(agent: str, version: str) -> str:
+    """Name the agent, and its version if a person gave it one.
+
+    A posted gate implies a plan whose version is a digest, which is left out.
+    """
+    return agent if IMPLIED.fullmatch(version) else f"{agent} {version}"
+
+
+class PlanQuerySet(models.QuerySet["Plan"]):
+    """Queries about plans."""
+
+    def of_teams(self, teams: Collection[int]) -> Self:
+        """Return the plans that these teams have runs of.
+
+        One run of each plan is looked up in an index, whose order the subquery requests: as a join, or without that
+        order, the planner would read every run of the teams.
+        """
+        runs = Run.objects.filter(plan=models.OuterRef("pk"), team__in=list(teams))
+        some = runs.order_by("plan", "team", "-pk").values("pk")[:1]
+        return self.alias(some=models.Subquery(some)).filter(some__isnull=False)
+
+
+class Plan(models.Model):
+    """The steps of one agent version. Changed code under the same version is another row; changed titles are not."""
+
+    agent = models.CharField(max_length=100)
+    version = models.CharField(max_length=40)
+    digest = models.BinaryField()  # SHA-256 over `body`, without titles unless `external`
+    body = models.BinaryField()  # canonical JSON, see checkpoints.runs.plans
+    external = models.BooleanField(default=False, db_default=False)  # the code is elsewhere: no worker here runs it
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = PlanQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["agent", "version", "digest", "external"], name="plan_is_stored_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent} {self.version}"
+
+    @property
+    def named(self) -> str:
+        """Name the agent and its version for people."""
+        return name_plan(self.agent, self.version)

@@ -19,7 +19,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from checkpoints.models import Plan
-from checkpoints.models.plan import name_plan
+from checkpoints.models.run import name_plan
 from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values import digests
