@@ -18,8 +18,8 @@ from checkpoints.audit.database import VerificationWalk
 from checkpoints.audit.filters import AuditFilters, NoFilter
 from checkpoints.events import event_proof
 from checkpoints.models import Seal
-from checkpoints.seals import seal
 from checkpoints.seals.problem import IntegrityProblem
+from checkpoints.seals.seal import read_line
 
 SHOWN = 50  # findings that are printed; all are counted
 CANNOT = 2
@@ -173,4 +173,4 @@ def _anchors(name: str | None) -> dict[int, bytes]:
     if name is None:
         return {}
     with Path(name).open(encoding="utf-8", errors="replace") as file:
-        return {seal.id: seal.digest for seal in map(seal.read_line, file) if seal}
+        return {seal.id: seal.digest for seal in map(read_line, file) if seal}

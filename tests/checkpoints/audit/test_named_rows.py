@@ -40,7 +40,7 @@ ALTERED = [
 ]
 SEAL_COLUMNS = [
     "at = at + interval '1 hour'", "first_xid = first_xid - 1", "first_id = first_id - 1", "count = count + 1",
-    "merkle_root = decode(repeat('00', 32), 'hex')", "heads = '{}'", "previous = decode('00', 'hex')",
+    "merkle_root = decode(repeat('00', 32), 'hex')", "heads = '{\"5\":[1,\"00\"]}'", "previous = decode('00', 'hex')",
     "digest = decode(repeat('00', 32), 'hex')", "last_xid = last_xid - 1", "last_id = last_id - 1",
 ]  # fmt: skip
 Past = tuple[Event, Event, Event, Seal]

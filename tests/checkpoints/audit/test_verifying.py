@@ -127,22 +127,21 @@ def test_a_flipped_bit_in_any_chunk_is_found(run: Run, column: str) -> None:
             assert verify_run(run)
 
 
-def loads(run: Run) -> list[UUID]:
-    """The checkpoints of a run that cannot be loaded."""
-    failed = []
-    for id in Checkpoint.objects.filter(run=run).values_list("id", flat=True):
+def fails(run: Run) -> bool:
+    """Whether a checkpoint of the run cannot be loaded."""
+    for id in Checkpoint.objects.filter(run=run).order_by("-seq").values_list("id", flat=True):
         try:
             store.load_checkpoint(id)
         except NotVerified:
-            failed.append(id)
-    return failed
+            return True
+    return False
 
 
 def test_a_chunk_whose_checksum_fits_what_was_put_there_is_found(run: Run) -> None:
     for chunk in Chunk.objects.filter(lineage=run.lineage):
         content = bytearray(payloads.unpack(chunk.codec, bytes(chunk.payload)))
         assert len(content) > 500
-        for at in range(0, len(content), len(content) // 5):
+        for at in (0, len(content) // 2, len(content) - 1):
             other = bytearray(content)
             other[at] ^= 1
             _forged_is_found(run, chunk, bytes(other))
@@ -155,7 +154,7 @@ def _forged_is_found(run: Run, chunk: Chunk, content: bytes) -> None:
     checksum = payloads.chunk_checksum(chunk.lineage, bytes(chunk.digest), codec, payload)
     with transaction.atomic():
         Chunk.objects.filter(pk=chunk.pk).update(codec=codec, payload=payload, checksum=checksum)
-        assert loads(run)
+        assert fails(run)
         assert verify_run(run)
         transaction.set_rollback(True)
 
@@ -174,7 +173,7 @@ def test_a_manifest_whose_checksum_fits_what_was_put_there_is_found(run: Run, co
     for value in forged(fields[column]):
         changed = b"#" + b":".join([*fields[:column], value, *fields[column + 1 :]])
         with replaced(anchor, line, changed):
-            assert (bool(loads(run)), bool(verify_run(run))) == (matters, matters)
+            assert (fails(run), bool(verify_run(run))) == (matters, matters)
 
 
 @pytest.mark.parametrize("list_format", FORMATS)
@@ -187,7 +186,7 @@ def test_a_size_that_hides_large_values_is_found(list_format: type[ListDigest]) 
     plain = replace(stretch, size=len(content) - stretch.count + 1)
     assert stretch.size > plain.size
     with replaced(anchor, stretch.line(), plain.line()):
-        assert loads(run)
+        assert fails(run)
         assert verify_run(run)
 
 
@@ -196,7 +195,7 @@ def test_items_that_a_manifest_names_once_more_and_counts_for_none_are_found(run
     line = _sealed_line(anchor)
     again = replace(SealedStretch.of_line(line), count=0).line()
     with replaced(anchor, line, line, again):
-        assert loads(run)
+        assert fails(run)
         assert verify_run(run)
 
 

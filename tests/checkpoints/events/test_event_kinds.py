@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from agents.models import Effect
 from approvals.audit.event_words import WORDS
 from approvals.errors import DecisionRefused
@@ -33,19 +35,14 @@ ENDINGS = {
 }
 
 
-def modules() -> Iterator[ast.AST]:
-    for app in ("checkpoints", "approvals", "agents", "config"):
-        for file in (ROOT / app).rglob("*.py"):
-            if "migrations" not in file.parts:
-                yield ast.parse(file.read_text())
-
-
-def written() -> set[str]:
-    """The kinds that the code writes: by the first argument of a writer, or in SQL."""
-    return {kind for tree in modules() for kind in kinds_in(tree)}
+@pytest.fixture(scope="module")
+def modules() -> list[ast.AST]:
+    files = [file for app in ("checkpoints", "approvals", "agents", "config") for file in (ROOT / app).rglob("*.py")]
+    return [ast.parse(file.read_text()) for file in files if "migrations" not in file.parts]
 
 
 def kinds_in(tree: ast.AST) -> Iterator[str]:
+    """The kinds that the code writes: by the first argument of a writer, or in SQL."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and name_of(node.func) in WRITERS:
             named = [each.value for each in node.keywords if each.arg == "kind"]
@@ -82,13 +79,14 @@ def name_of(function: ast.expr) -> str:
     return getattr(function, "attr", getattr(function, "id", ""))
 
 
-def test_every_kind_that_the_code_writes_is_declared_and_no_other() -> None:
-    assert len(written()) > 20
-    assert written() == set(KINDS)
+def test_every_kind_that_the_code_writes_is_declared_and_no_other(modules: list[ast.AST]) -> None:
+    written = {kind for tree in modules for kind in kinds_in(tree)}
+    assert len(written) > 20
+    assert written == set(KINDS)
 
 
-def test_no_key_is_written_that_is_not_declared() -> None:
-    keys = {pair for tree in modules() for pair in keys_in(tree)}
+def test_no_key_is_written_that_is_not_declared(modules: list[ast.AST]) -> None:
+    keys = {pair for tree in modules for pair in keys_in(tree)}
     assert len(keys) > 20
     assert {(kind, key) for kind, key in keys if key not in KINDS[kind].keys} == set()
 

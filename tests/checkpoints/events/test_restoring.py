@@ -44,6 +44,16 @@ def short() -> Iterator[Path]:
         yield Path(made)
 
 
+@pytest.fixture(scope="module")
+def stocked(servers: Session) -> Iterator[dict[str, str]]:
+    """The environment of a migrated database on a server of its own, which no test restores."""
+    with tempfile.TemporaryDirectory(prefix="hpr-", dir="/tmp", ignore_cleanup_errors=True) as made:
+        short = Path(made)
+        short.chmod(0o711)
+        with serving(migrated_copy(servers, short / "data"), short / "s") as server:
+            yield embedded_urls(server) | {"HOLDPOINT_HOME": str(short / "home")}
+
+
 @pytest.fixture
 def stack() -> Iterator[ExitStack]:
     """What is started here ends with the test."""
@@ -71,7 +81,7 @@ def add_account(env: dict[str, str]) -> None:
     with psycopg.connect(env["DATABASE_OWNER_URL"]) as owner:
         owner.execute(
             "INSERT INTO auth_user (username, password, is_superuser, first_name, last_name, email, is_staff,"
-            " is_active, date_joined) VALUES ('root', '', true, '', '', '', true, true, now())"
+            " is_active, date_joined) VALUES ('root', '', true, '', '', '', true, true, now()) ON CONFLICT DO NOTHING"
         )
 
 
@@ -122,23 +132,21 @@ def test_a_dump_in_a_new_server_is_live_and_its_audit_clean(
 
 
 def test_a_database_into_which_nothing_was_restored_is_left_as_it_is(
-    servers: Session, short: Path, stack: ExitStack
+    short: Path, stack: ExitStack, stocked: dict[str, str]
 ) -> None:
     """Without tables it ended in a traceback, and a new database was "Restored up to event 2": migrating writes two."""
-    folder = {"HOLDPOINT_HOME": str(short / "home")}
     bare = stack.enter_context(serving(short / "new", short / "n"))
     make_database(bare)
-    done = run(*manage("restored"), env=embedded_urls(bare) | folder)
+    done = run(*manage("restored"), env=embedded_urls(bare) | {"HOLDPOINT_HOME": str(short / "home")})
     assert done.returncode == 1
     assert done.stderr.startswith("CommandError: Nothing was restored into this database: it has no tables.")
-    data = stack.enter_context(serving(migrated_copy(servers, short / "data"), short / "s"))
-    env = embedded_urls(data) | folder
-    with psycopg.connect(env["DATABASE_OWNER_URL"]) as owner:
+    with psycopg.connect(stocked["DATABASE_OWNER_URL"]) as owner:
+        owner.execute("DELETE FROM auth_user")
         before = owner.execute("SELECT public.checkpoints_xid_offset()").fetchone()
-    done = run(*manage("restored"), env=env)
+    done = run(*manage("restored"), env=stocked)
     assert done.returncode == 1, done.stdout
     assert done.stderr.startswith("CommandError: Nothing was restored into this database: it holds no account and no")
-    with psycopg.connect(env["DATABASE_OWNER_URL"]) as owner:
+    with psycopg.connect(stocked["DATABASE_OWNER_URL"]) as owner:
         assert owner.execute("SELECT public.checkpoints_xid_offset()").fetchone() == before
 
 
@@ -221,26 +229,22 @@ def test_the_application_writes_no_event_of_another_transaction_or_time(xid: str
         made.rollback()
 
 
-def test_a_number_that_no_server_gave_is_named_and_nothing_is_raised(servers: Session, short: Path) -> None:
+def test_a_number_that_no_server_gave_is_named_and_nothing_is_raised(stocked: dict[str, str]) -> None:
     """The offset overflowed, and nothing that needs it worked any more."""
-    with serving(migrated_copy(servers, short / "data"), short / "s") as server:
-        env = embedded_urls(server) | {"HOLDPOINT_HOME": str(short / "home")}
-        add_account(env)
-        with psycopg.connect(env["DATABASE_OWNER_URL"]) as owner:
-            owner.execute(FORGED.format(xid=2**63 - 1, at="now()"))
-        done = run(*manage("restored"), env=env, within=PATIENCE * 2)
+    add_account(stocked)
+    with psycopg.connect(stocked["DATABASE_OWNER_URL"], autocommit=True) as owner:
+        owner.execute(FORGED.format(xid=2**63 - 1, at="now()"))
+        done = run(*manage("restored"), env=stocked, within=PATIENCE * 2)
         assert done.returncode != 0
         assert "which no server can have given it" in done.stderr
-        with psycopg.connect(env["DATABASE_OWNER_URL"]) as owner:
-            assert owner.execute("SELECT checkpoints_xid_offset()").fetchall() == [(0,)]
+        assert owner.execute("SELECT checkpoints_xid_offset()").fetchall() == [(0,)]
+        owner.execute("DELETE FROM checkpoints_event WHERE xid = %s", [2**63 - 1])
 
 
-def test_an_owners_url_of_another_database_is_refused(servers: Session, short: Path) -> None:
-    with serving(migrated_copy(servers, short / "data"), short / "s") as server:
-        env = {"DATABASE_OWNER_URL": embedded_urls(server)["DATABASE_OWNER_URL"]}
-        done = run(*manage("restored"), env=env, within=PATIENCE * 2)
-        assert done.returncode != 0
-        assert "lead to two databases" in done.stderr
+def test_an_owners_url_of_another_database_is_refused(stocked: dict[str, str]) -> None:
+    done = run(*manage("restored"), env={"DATABASE_OWNER_URL": stocked["DATABASE_OWNER_URL"]}, within=PATIENCE * 2)
+    assert done.returncode != 0
+    assert "lead to two databases" in done.stderr
 
 
 def test_a_sweeper_that_started_while_postgresql_was_away_ends_on_a_restored_one(
@@ -277,11 +281,10 @@ def test_a_web_process_that_has_read_further_than_its_server_counts_says_so_and_
     assert "run `python manage.py restored` before" in web.log
 
 
-def test_only_the_owner_can_say_that_a_database_was_restored(servers: Session, short: Path) -> None:
-    with serving(migrated_copy(servers, short / "data"), short / "s") as server:
-        env = embedded_urls(server)
-        add_account(env)
-        done = run(*manage("restored"), env=env | {"DATABASE_OWNER_URL": env["DATABASE_URL"]}, within=PATIENCE * 2)
+def test_only_the_owner_can_say_that_a_database_was_restored(stocked: dict[str, str]) -> None:
+    add_account(stocked)
+    env = stocked | {"DATABASE_OWNER_URL": stocked["DATABASE_URL"]}
+    done = run(*manage("restored"), env=env, within=PATIENCE * 2)
     assert done.returncode != 0
     assert "Set DATABASE_OWNER_URL to the role that owns the tables." in done.stderr
-    assert DATABASE in env["DATABASE_URL"]
+    assert DATABASE in stocked["DATABASE_URL"]

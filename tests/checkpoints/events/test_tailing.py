@@ -173,18 +173,13 @@ async def test_one_failing_delivery_does_not_silence_the_next(redis_url: str) ->
             raise RuntimeError("a bad fact")
         await ear.deliver(events)
 
-    listener = Tailer(fragile)
-    task = asyncio.create_task(listener.run())
-    await subscribed(redis_url)
-    while listener.cursor is None:
-        await asyncio.sleep(0.005)
-    await sync_to_async(say)()
-    await asyncio.wait_for(failed.wait(), PATIENCE)
-    later = await sync_to_async(say)()
-    await ear.hears(later)
+    async with listening(ear, fragile):
+        await subscribed(redis_url)
+        await sync_to_async(say)()
+        await asyncio.wait_for(failed.wait(), PATIENCE)
+        later = await sync_to_async(say)()
+        await ear.hears(later)
     assert ear.heard == {later}
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_what_meets_a_lost_connection_is_told_by_the_next_look(redis_url: str) -> None:

@@ -26,12 +26,22 @@ from tests.harness.signed_in_clients import signed_in
 from .pruned_runs import at, ended, keep, pruned, seqs
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def gone() -> tuple[Run, User]:
     """A run of which the last ten of 101 checkpoints are left, and somebody of its team."""
     run = of_a_team(ended(100))
     keep(run, keep_last=10)
     pruned()
+    return run, bob(run.team)
+
+
+@pytest.fixture(scope="module")
+def twice() -> tuple[Run, User]:
+    """Another, of which the last five are left, after two prunes."""
+    run = of_a_team(ended(100))
+    for most in (10, 5):
+        keep(run, keep_last=most)
+        pruned()
     return run, bob(run.team)
 
 
@@ -53,10 +63,8 @@ def test_the_timeline_draws_the_gap_in_words(gone: tuple[Run, User]) -> None:
     assert "1 branch" not in text, "what follows a gap was not rewound"
 
 
-def test_gaps_side_by_side_are_one_row(gone: tuple[Run, User]) -> None:
-    run, reader = gone
-    keep(run, keep_last=5)
-    pruned()
+def test_gaps_side_by_side_are_one_row(twice: tuple[Run, User]) -> None:
+    run, reader = twice
     assert run.gaps.count() == 2
     assert "96 checkpoints" in text_of(page_of(run, reader))
 
@@ -88,10 +96,8 @@ def test_those_that_are_left_are_shown_with_what_they_changed(gone: tuple[Run, U
         assert "does not verify" not in text
 
 
-def test_a_reader_of_several_reads_over_the_gap_whatever_comes_first(gone: tuple[Run, User]) -> None:
-    run, _ = gone
-    keep(run, keep_last=5)
-    pruned()
+def test_a_reader_of_several_reads_over_the_gap_whatever_comes_first(twice: tuple[Run, User]) -> None:
+    run, _ = twice
     left = seqs(run)
     states = {seq: store.load_checkpoint(at(run, seq)).state for seq in left}
     for order in (left, left[::-1], [*left[2:], *left[:2]]):
@@ -168,10 +174,7 @@ def test_an_open_gate_can_be_decided_though_the_states_to_send_it_back_to_are_go
 
 @pytest.fixture
 def run() -> Run:
-    run = ended(60)
-    Run.objects.filter(pk=run.pk).update(team=make_team())
-    run.refresh_from_db()
-    return run
+    return of_a_team(ended(60))
 
 
 @pytest.fixture
@@ -199,13 +202,9 @@ def test_a_named_checkpoint_is_kept_shown_and_told_of(run: Run, client: Client) 
     assert 7 in seqs(run)
 
 
-def test_without_words_it_is_named_after_its_number(run: Run, client: Client) -> None:
+def test_without_words_it_is_named_after_its_number_and_another_name_takes_its_place(run: Run, client: Client) -> None:
     client.post(names(run, 7))
     assert standing(run) == ["Checkpoint 7"]
-
-
-def test_another_name_takes_the_place_of_the_first(run: Run, client: Client) -> None:
-    client.post(names(run, 7), {"name": "one"})
     client.post(names(run, 7), {"name": "two"})
     assert standing(run) == ["two"]
 

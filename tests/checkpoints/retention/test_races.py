@@ -18,11 +18,12 @@ from checkpoints.actors import SYSTEM
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, NotVerified
 from checkpoints.layout import rows
-from checkpoints.models import Checkpoint, Chunk, Gap, Hold, Prune, RetentionPolicy, Run
+from checkpoints.models import Checkpoint, Chunk, Hold, Prune, RetentionPolicy, Run
 from checkpoints.retention import chunks, delete_batch, prune_line, prunes, reading, rules
 from checkpoints.retention.prunes import AlreadyPruning, hold_prune_lock
 from checkpoints.runs import holds
 from checkpoints.store import Header
+from checkpoints.store.claims import Claim
 from checkpoints.store.gaps import RemovalReason
 from tests.factories.stored_runs import REWIND
 from tests.harness import services
@@ -171,20 +172,27 @@ def test_a_prune_that_is_killed_is_gone_on_with(point: str, hit: int) -> None:
         assert left == marks.named, "chunks that nothing names were left behind"
 
 
-def test_a_writer_that_comes_to_a_chunk_being_freed_writes_it_anew() -> None:
-    """The chunk is there and named by nothing; a save that needs it must find it or write it."""
+BIG = {"doc": "z" * 5000}
+
+
+def about_to_free() -> tuple[Run, Claim, store.Snapshot, Prune]:
+    """A prune after which nothing names the chunk of BIG, and the run that wrote it."""
     run, claim, head = grown(3, long=False)
-    big = {"doc": "z" * 5000}
-    head = store.save(head, big, claim=claim, header=header(4))
+    head = store.save(head, BIG, claim=claim, header=header(4))
     head = store.save(head, {"doc": "small"}, claim=claim, header=header(5))
     head = more(head, claim, 70, long=False)
     keep(run, keep_last=3)
-    prune = ordered()
+    return run, claim, head, ordered()
+
+
+def test_a_writer_that_comes_to_a_chunk_being_freed_writes_it_anew() -> None:
+    """The chunk is there and named by nothing; a save that needs it must find it or write it."""
+    run, claim, head, prune = about_to_free()
     saved: list[store.Snapshot] = []
 
     def point(name: str, step: str = "", value: Any = None) -> None:
         if name == "prune_chunks" and not saved:
-            thread = elsewhere(lambda: saved.append(store.save(head, big, claim=claim, header=header(99))))
+            thread = elsewhere(lambda: saved.append(store.save(head, BIG, claim=claim, header=header(99))))
             thread.join(0.3)
             threads.append(thread)
 
@@ -192,44 +200,27 @@ def test_a_writer_that_comes_to_a_chunk_being_freed_writes_it_anew() -> None:
     with mock.patch.object(crash_points, "point", point):
         assert prunes.apply(prune)
     threads[0].join()
-    assert store.load(run).state["doc"] == big["doc"]
+    assert store.load(run).state["doc"] == BIG["doc"]
     assert verify_run(run) == []
 
 
 def test_what_a_writer_saves_between_the_look_for_chunks_and_the_lock_keeps_its_chunk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run, claim, head = grown(3, long=False)
-    big = {"doc": "z" * 5000}
-    head = store.save(head, big, claim=claim, header=header(4))
-    head = store.save(head, {"doc": "small"}, claim=claim, header=header(5))
-    head = more(head, claim, 70, long=False)
-    keep(run, keep_last=3)
-    prune = ordered()
+    run, claim, head, prune = about_to_free()
     real, calls = chunks._runs, list[str]()
 
     def runs(sql: str, lineage: int) -> list[int]:
         if "FOR NO KEY UPDATE" in sql and not calls:
             calls.append(sql)
-            store.save(head, big, claim=claim, header=header(99))
+            store.save(head, BIG, claim=claim, header=header(99))
         return real(sql, lineage)
 
     monkeypatch.setattr(chunks, "_runs", runs)
     assert prunes.apply(prune)
     assert calls
-    assert store.load(run).state["doc"] == big["doc"]
+    assert store.load(run).state["doc"] == BIG["doc"]
     assert verify_run(run) == []
-
-
-def test_a_run_that_does_not_verify_is_left_as_it_is() -> None:
-    run = ended(60)
-    keep(run, keep_last=10)
-    Checkpoint.objects.filter(run=run, seq=7).update(step="forged")
-    pruned()
-    assert len(seqs(run)) == 61
-    assert not Gap.objects.filter(run=run).exists()
-    with pytest.raises(NotVerified):
-        delete_batch.prepared(run.pk, run.pk, reading.history_of(run.pk), [7])
 
 
 def test_a_run_that_comes_to_life_after_the_dry_run_keeps_what_it_needs() -> None:
@@ -250,19 +241,13 @@ def test_a_run_that_comes_to_life_after_the_dry_run_keeps_what_it_needs() -> Non
 def test_a_fork_that_lands_while_the_lock_for_chunks_is_waited_for_keeps_its_chunk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run, claim, head = grown(3, long=False)
-    big = {"doc": "z" * 5000}
-    head = store.save(head, big, claim=claim, header=header(4))
-    head = store.save(head, {"doc": "small"}, claim=claim, header=header(5))
-    head = more(head, claim, 70, long=False)
-    keep(run, keep_last=3)
-    prune = ordered()
+    _, _, head, prune = about_to_free()
     real, forks, threads = chunks._runs, list[Run](), list[threading.Thread]()
     begun = threading.Event()
 
     def fork() -> None:
         with transaction.atomic():
-            made = store.fork(head.id, by=SYSTEM, writes=big)
+            made = store.fork(head.id, by=SYSTEM, writes=BIG)
             begun.set()
             until(lambda: waits_for_a_lock("FOR NO KEY UPDATE"), what="the pruner waits")
         forks.append(made)
@@ -276,7 +261,7 @@ def test_a_fork_that_lands_while_the_lock_for_chunks_is_waited_for_keeps_its_chu
     monkeypatch.setattr(chunks, "_runs", runs)
     assert prunes.apply(prune)
     threads[0].join()
-    assert store.load(forks[0]).state["doc"] == big["doc"]
+    assert store.load(forks[0]).state["doc"] == BIG["doc"]
     assert verify_run(forks[0]) == []
 
 
@@ -320,10 +305,8 @@ def test_a_message_that_finds_another_at_it_is_spent(monkeypatch: pytest.MonkeyP
             assert mine
             held.set()
             done.wait(10)
-        connection.close()
 
-    at_it = threading.Thread(target=another)
-    at_it.start()
+    at_it = elsewhere(another)
     held.wait(10)
     tasks.prune()
     assert sent == []

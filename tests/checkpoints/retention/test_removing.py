@@ -15,13 +15,13 @@ from agents.session.run_path import RunPath
 from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.audit.verify_runs import verify_all, verify_run
-from checkpoints.models import Chunk, Event, Gap, Prune, Run
+from checkpoints.models import Chunk, Event, Gap, Hold, Prune, Run
 from checkpoints.retention import prunes, reading
 from checkpoints.runs import holds
 from checkpoints.store import executions, gaps
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.canonical_json import decode_canonical
-from tests.harness import horizon
+from tests.checkpoints.audit.sealed_events import seal_all
 
 from .pruned_runs import at, ended, grown, keep, looked, more, pruned, seqs
 
@@ -131,9 +131,6 @@ def test_a_worker_that_holds_the_head_in_hand_saves_on_it_after_a_prune() -> Non
 
 
 def test_what_is_named_stays_in_the_middle() -> None:
-    from checkpoints.actors import SYSTEM
-    from checkpoints.models import Hold
-
     run = ended(200)
     named = [at(run, seq) for seq in (7, 64, 65, 130)]
     states = {id: store.load_checkpoint(id).state for id in named}
@@ -167,16 +164,6 @@ def test_an_event_tells_of_it_and_names_the_gap() -> None:
     }  # fmt: skip
 
 
-def test_a_dry_run_removes_nothing_and_says_what_would_go() -> None:
-    run = ended(60)
-    keep(run, keep_last=20)
-    prune = looked()
-    [line] = prune.lines.filter(run=run)
-    assert (line.checkpoints, line.ranges) == (41, [[1, 41]])
-    assert line.size > 0
-    assert len(seqs(run)) == 61
-
-
 def test_the_command_says_what_would_go_and_removes_it() -> None:
     run = ended(60)
     keep(run, keep_last=20)
@@ -185,6 +172,9 @@ def test_the_command_says_what_would_go_and_removes_it() -> None:
     assert f"R-{run.pk} ({run.plan.agent}): 41 go (1 to 41)" in said.getvalue()
     assert "Nothing was removed." in said.getvalue()
     assert len(seqs(run)) == 61
+    line = looked().lines.get(run=run)
+    assert (line.checkpoints, line.ranges) == (41, [[1, 41]])
+    assert line.size > 0
     said = StringIO()
     call_command("prune", "--json", stdout=said)
     told = json.loads(said.getvalue())
@@ -193,17 +183,9 @@ def test_the_command_says_what_would_go_and_removes_it() -> None:
 
 
 def test_everything_verifies_with_the_seals_after_heads_that_were_sealed_are_gone() -> None:
-    from checkpoints.audit.sealer import seal_once
-
     run = ended(60)
-    horizon.reached()
-    while seal_once():
-        pass
-    head = Run.objects.get(pk=run.pk).head
-    assert head
+    seal_all()
     keep(run, keep_last=20)
     pruned()
-    horizon.reached()
-    while seal_once():
-        pass
+    seal_all()
     assert f"run {run.pk}" not in "\n".join(map(str, verify_all()))

@@ -18,8 +18,9 @@ from django.test import Client
 from checkpoints import crash_points, tasks
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.audit.verify_runs import verify_run
-from checkpoints.models import Checkpoint, Event, Prune, PruneLine, RetentionPolicy
-from checkpoints.retention import prune_report, prunes
+from checkpoints.errors import NotVerified
+from checkpoints.models import Checkpoint, Event, Gap, Prune, PruneLine, RetentionPolicy
+from checkpoints.retention import delete_batch, prune_report, prunes, reading
 from checkpoints.retention.prunes import NotUnderWay
 from checkpoints.runs import holds
 from checkpoints.values.canonical_json import decode_canonical
@@ -204,6 +205,9 @@ def test_a_run_that_does_not_verify_is_left_alone_and_named() -> None:
     assert "does not match its digest" in line.fault
     finished = Event.objects.get(kind="retention.finished", subject=f"prune:{prune.pk}")
     assert decode_canonical(bytes(finished.data))["not_verified"] == [run.pk]
+    assert not Gap.objects.filter(run=run).exists()
+    with pytest.raises(NotVerified):
+        delete_batch.prepared(run.pk, run.pk, reading.history_of(run.pk), [3])
 
 
 def test_the_night_of_a_real_worker_drops_what_is_old_and_prunes(celery_worker: Starter) -> None:

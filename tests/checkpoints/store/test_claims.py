@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -205,10 +206,12 @@ def test_a_run_stays_frozen_until_a_person_takes_it_over_whatever_the_reason_say
     assert not frozen()
 
 
-def test_a_worker_is_told_that_a_person_wants_it_to_halt() -> None:
-    run, claim, _ = begin()
+def test_a_worker_is_told_that_a_person_wants_it_to_halt_also_while_it_goes_on() -> None:
+    run, claim, head = begin(n=0)
     assert not claims.halting(claim)
     assert claims.ask_to_halt(run, ANN)
+    assert claims.halting(claim)
+    store.save(head, {"n": 1}, claim=claim, header=STEP)
     assert claims.halting(claim)
     event = Event.objects.get(run_id=run.pk, kind="run.halting")
     assert (event.subject, event.actor, event.actor_name) == (f"run:{run.pk}", "user:7", "Ann Okafor")
@@ -229,44 +232,29 @@ def test_a_run_that_nobody_works_on_is_asked_nothing() -> None:
     assert "run.halting" not in kinds(run)
 
 
-def test_a_worker_that_goes_on_is_still_asked_to_halt() -> None:
-    run, claim, head = begin(n=0)
-    claims.ask_to_halt(run, ANN)
-    store.save(head, {"n": 1}, claim=claim, header=STEP)
-    assert claims.halting(claim)
-
-
-def _release(run: Run, claim: Claim) -> None:
-    claims.release(claim, status="queued", by=SYSTEM)
-
-
-def _save(run: Run, claim: Claim) -> None:
-    store.save(store.load(run), {}, claim=claim, header=STEP, status="waiting")
-
-
-def _end(run: Run, claim: Claim) -> None:
-    store.save(store.load(run), {}, claim=claim, header=Header("step", "one", ""), status="completed")
-
-
-def _cancel(run: Run, claim: Claim) -> None:
-    assert Run.objects.get(pk=run.pk).cancel(ANN)
-
-
 def _claim_again(run: Run, claim: Claim) -> None:
     Run.objects.filter(pk=run.pk).update(lease_until=run.created_at)
     take(run)
 
 
-def _take_over(run: Run, claim: Claim) -> None:
-    claims.take_over(run, ANN)
+ENDS: dict[str, Callable[[Run, Claim], Any]] = {
+    "release": lambda run, claim: claims.release(claim, status="queued", by=SYSTEM),
+    "wait": lambda run, claim: store.save(store.load(run), {}, claim=claim, header=STEP, status="waiting"),
+    "end": lambda run, claim: store.save(store.load(run), {}, claim=claim, header=LAST, status="completed"),
+    "cancel": lambda run, claim: Run.objects.get(pk=run.pk).cancel(ANN),
+    "claim again": _claim_again,
+    "take over": lambda run, claim: claims.take_over(run, ANN),
+}
+LAST = Header("step", "one", "")
 
 
-@pytest.mark.parametrize("act", [_release, _save, _end, _cancel, _claim_again, _take_over])
-def test_the_next_to_hold_the_run_is_not_asked_to_halt(act: Callable[[Run, Claim], None]) -> None:
+@pytest.mark.parametrize("end", ENDS)
+def test_the_next_to_hold_the_run_is_not_asked_to_halt(end: str) -> None:
     run, claim, _ = begin()
     claims.ask_to_halt(run, ANN)
-    act(run, claim)
+    ENDS[end](run, claim)
     assert not Run.objects.get(pk=run.pk).halt
+    assert Run.objects.get(pk=run.pk).token == claim.token + (end in ("cancel", "claim again", "take over"))
 
 
 def test_a_take_over_begins_anew_whatever_the_run_was_about_to_do() -> None:
@@ -340,20 +328,15 @@ def test_a_page_that_takes_over_while_a_worker_saves_loses_nothing(seed: int) ->
     assert verify_run(run) == []
 
 
-def _rewind(run: Run, why: Any) -> store.Snapshot:
+def _rewind(run: Run, why: int) -> store.Snapshot:
     """What a page does: by an own transaction, half of the time."""
     first = Checkpoint.objects.get(run=run, seq=1).pk
-    header = Header("rewind", "one", "two")
-    if why % 2:
+    with nullcontext() if why % 2 else transaction.atomic():
         mine = claims.take_over(run, ANN)
         return store.move_head(
-            store.load_checkpoint(first), {"why": why}, claim=mine, header=header, status="queued", actor=ANN
-        )
-    with transaction.atomic():
-        mine = claims.take_over(run, ANN)
-        return store.move_head(
-            store.load_checkpoint(first), {"why": why}, claim=mine, header=header, status="queued", actor=ANN
-        )
+            store.load_checkpoint(first), {"why": why}, claim=mine, header=Header("rewind", "one", "two"),
+            status="queued", actor=ANN,
+        )  # fmt: skip
 
 
 def test_of_many_pages_that_rewind_at_once_each_builds_on_the_one_before() -> None:
