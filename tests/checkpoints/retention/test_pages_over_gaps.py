@@ -77,6 +77,10 @@ def test_a_removed_checkpoint_answers_that_it_is_gone_and_why(gone: tuple[Run, U
         assert response.status_code == 410
         assert f"Checkpoint 40 of R-{run.pk} was removed" in text_of(response.content.decode())
     assert client.get(f"/runs/{run.pk}/checkpoints/4000/").status_code == 404
+    response = client.get(f"/api/runs/{run.pk}/checkpoints/40")
+    problem = json.loads(response.content)
+    assert (response.status_code, problem["status"]) == (410, 410)
+    assert f"under the retention policy {run.plan.agent} (version 1)" in problem["detail"]
 
 
 def test_the_first_that_is_left_is_shown_without_what_it_follows(gone: tuple[Run, User]) -> None:
@@ -104,14 +108,6 @@ def test_a_reader_of_several_reads_over_the_gap_whatever_comes_first(twice: tupl
         with store.reading():
             store.expect([at(run, order[0]), at(run, order[-1])])
             assert {seq: store.load_checkpoint(at(run, seq)).state for seq in order} == states
-
-
-def test_the_api_says_by_which_policy_it_went(gone: tuple[Run, User]) -> None:
-    run, reader = gone
-    response = signed_in(reader).get(f"/api/runs/{run.pk}/checkpoints/40")
-    told = json.loads(response.content)
-    assert (response.status_code, told["status"]) == (410, 410)
-    assert f"under the retention policy {run.plan.agent} (version 1)" in told["detail"]
 
 
 def test_nobody_goes_back_to_what_is_gone(gone: tuple[Run, User]) -> None:

@@ -26,11 +26,13 @@ def make_spec() -> PlanSpec:
     return PlanSpec(f"robo-{secrets.token_hex(6)}", "1", "Pays.", {"type": "object"}, steps)
 
 
-def test_a_plan_is_stored_once_and_read_back_as_it_was() -> None:
+def test_a_plan_is_stored_once_and_read_back_as_it_was_and_other_code_is_another_row() -> None:
     spec = make_spec()
     plan = plans.keep(spec)
     assert plans.keep(spec).pk == plan.pk
     assert plans.spec_of(plan) == spec
+    changed = replace(spec, steps=(replace(spec.steps[0], code_hash="cd"), *spec.steps[1:]))
+    assert plans.keep(changed).pk != plan.pk
 
 
 def test_two_that_insert_the_same_plans_in_opposite_order_do_not_deadlock() -> None:
@@ -42,12 +44,6 @@ def test_two_that_insert_the_same_plans_in_opposite_order_do_not_deadlock() -> N
 
     found = meet_lock(lambda: plans.keep(one), opposite, then=lambda: plans.keep(other))
     assert found == [plans.keep(other).pk, plans.keep(one).pk]
-
-
-def test_other_code_under_one_version_is_another_row() -> None:
-    spec = make_spec()
-    changed = replace(spec, steps=(replace(spec.steps[0], code_hash="cd"), *spec.steps[1:]))
-    assert plans.keep(spec).pk != plans.keep(changed).pk
 
 
 def test_steps_follow_each_other_by_name() -> None:
