@@ -92,7 +92,7 @@ def test_these_are_all_ways_of_saving() -> None:
         for path in (Path(settings.BASE_DIR) / folder).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("layout.snapshot")
-        if "draft" in {each.name for each in node.names}
+        if "draft_row" in {each.name for each in node.names}
     }
     assert drafting == {"checkpoints/store/named_files.py"}
     calls = [
