@@ -5,14 +5,13 @@ import os
 import sys
 from pathlib import Path
 
-from config.local import attach, single_instance
-from config.local.errors import StackRefused
+from config.local import StackRefused, attach
 
 
 def main() -> None:
     """Run one management command, on the stack that `make run` started here unless a database is named."""
-    if single_instance.needs_nothing(sys.argv[1:]):
-        single_instance.prepare()
+    if attach.needs_nothing(sys.argv[1:]):
+        attach.fill_in_placeholders()
     else:
         try:
             attach.join(Path(__file__).resolve().parent)

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import psycopg
 
-from config.local.servers.embedded import DATABASE
-from config.local.servers.postgres import Postgres
-from config.local.servers.redis_server import Redis
+from config.local.servers import DATABASE, Postgres, Redis
 from tests.harness.services import Service, free_port, manage, wait_for_http, web_command
 from tests.harness.session import Session
 

@@ -1,6 +1,6 @@
 """The id of an HTTP request: it finds the request's log lines, its events and the work that it caused in workers.
 
-The web process gives each request one (config.middleware.request_ids). Events recorded during the request keep it; a
+The web process gives each request one (config.middleware). Events recorded during the request keep it; a
 doorbell that the request rings carries it in the message's own id, since a doorbell otherwise holds only numbers.
 """
 

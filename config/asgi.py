@@ -29,10 +29,9 @@ from approvals.live import consumer  # noqa: E402
 from checkpoints.events.tailer import count_by_name  # noqa: E402
 from checkpoints.postgresql import fitness  # noqa: E402
 from config.web import mcp  # noqa: E402
-from config.web.bodies import BoundedBodies, PrefixRoute, TooMuchSent  # noqa: E402
 from config.web.pages import PagesHandler  # noqa: E402
 from config.web.static import Receive, Scope, Send, StaticFiles  # noqa: E402
-from config.web.wire import LEAVE  # noqa: E402
+from config.web.wire import LEAVE, BoundedBodies, TooMuchSent  # noqa: E402
 
 
 async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,18 +80,32 @@ def in_a_problem(scope: Scope) -> TooMuchSent:
 
 waiting = Waiting(PagesHandler())
 files = StaticFiles(prefix=settings.STATIC_URL, root=settings.STATIC_ROOT, debug=settings.DEBUG)
-served = PrefixRoute(settings.STATIC_URL, files, outside=waiting)
 FILES = 4  # of the largest size that one form may bring
 FORMS = settings.DATA_UPLOAD_MAX_MEMORY_SIZE + FILES * settings.HOLDPOINT_UPLOAD_LIMIT
-http = PrefixRoute(
-    "/api/",
-    BoundedBodies(served, most=settings.HOLDPOINT_API_BODY_LIMIT, refusal_for=in_a_problem),
-    outside=BoundedBodies(served, most=FORMS),
-)
-tools = mcp.McpEndpoint(http)
+
+
+async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+    """Serve a static file, or answer by Django."""
+    await (files if scope["path"].startswith(settings.STATIC_URL) else waiting)(scope, receive, send)
+
+
+async def serve_bounded(scope: Scope, receive: Receive, send: Send) -> None:
+    """Serve, once the body is within the limit of the API or of the forms."""
+    await (api if scope["path"].startswith("/api/") else pages)(scope, receive, send)
+
+
+async def serve_all(scope: Scope, receive: Receive, send: Send) -> None:
+    """Serve MCP clients, and all others."""
+    await (mcp_clients if scope["path"].rstrip("/") == "/mcp" else serve_bounded)(scope, receive, send)
+
+
+api = BoundedBodies(serve, most=settings.HOLDPOINT_API_BODY_LIMIT, refusal_for=in_a_problem)
+pages = BoundedBodies(serve, most=FORMS)
+tools = mcp.McpEndpoint(serve_bounded)
+mcp_clients = BoundedBodies(tools, most=settings.HOLDPOINT_API_BODY_LIMIT)
 application = ProtocolTypeRouter(
     {
-        "http": mcp.Route(BoundedBodies(tools, most=settings.HOLDPOINT_API_BODY_LIMIT), outside=http),
+        "http": serve_all,
         # Not channels' AuthMiddleware: the socket itself asks whose session it is, at its start and again and again.
         "websocket": FullOrigins(
             SessionMiddlewareStack(URLRouter(consumer.websocket_urlpatterns)), settings.HOLDPOINT_ORIGINS

@@ -25,8 +25,8 @@ os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 # The name of a transport is the scheme of a broker's URL, and Celery has no setting for another class of it, nor of a
 # pool.
-POOLS["threads"] = "config.messages.thread_pool:ThreadPool"
-TRANSPORT_ALIASES |= dict.fromkeys(("redis", "rediss"), "config.messages.broker:Transport")
+POOLS["threads"] = "config.messages:ThreadPool"
+TRANSPORT_ALIASES |= dict.fromkeys(("redis", "rediss"), "config.messages:Transport")
 log = structlog.get_logger(__name__)
 app = Celery("holdpoint")
 app.config_from_object("django.conf:settings", namespace="CELERY")

@@ -13,7 +13,7 @@ from agents.models import Answer, Spoken, Worker
 from approvals.models import BulkOrder, Draft, Looking, SignedIn, Snooze
 from approvals.notifications import log
 from approvals.webhooks import outbox
-from config.messages import canary
+from config.messages import record_canary
 
 DRAFTS_STAY = timedelta(days=30)  # after their gate has closed
 ANSWERS_STAY = timedelta(days=7)  # for whoever sends a request again with its key
@@ -22,7 +22,7 @@ ANSWERS_STAY = timedelta(days=7)  # for whoever sends a request again with its k
 @shared_task
 def sing() -> None:
     """Record that a worker took a message."""
-    canary.sing(settings.REDIS_URL)
+    record_canary(settings.REDIS_URL)
 
 
 @shared_task

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+from celery.schedules import crontab
+
+from agents.ringing.ring_pauses import EXPIRES
 from config import examples, logging
 from config.environment import EnvironmentReader
-from config.messages.schedule import build_schedule
-from config.sign_in import providers, shared_counts
-from config.sign_in.library_settings import *  # noqa: F403 - the names that allauth reads
-from config.web import csp
+from config.sign_in import providers
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = EnvironmentReader(os.environ)
@@ -67,14 +68,14 @@ INSTALLED_APPS = [
     "agents",
 ]
 MIDDLEWARE = [
-    "config.middleware.request_ids.middleware",
-    "config.middleware.probed.middleware",
-    "config.metrics.requests.middleware",
+    "config.middleware.give_request_id",
+    "config.middleware.replace_probes_host",
+    "config.metrics.count_requests",
     "django.middleware.security.SecurityMiddleware",
-    "config.middleware.compression.CompressedPages",
-    "config.middleware.content_policy.middleware",
-    "config.middleware.nul.middleware",
-    "config.middleware.told_redirects.middleware",
+    "config.middleware.CompressedPages",
+    "config.middleware.add_content_policy",
+    "config.web.refusals.refuse_nul",
+    "config.middleware.tell_redirect",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -82,7 +83,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "config.middleware.wrong_methods.middleware",
+    "config.web.refusals.explain_wrong_method",
     "approvals.accounts.required.middleware",
     "approvals.accounts.sign_ins.middleware",
     "approvals.live.page_frame.middleware",
@@ -163,7 +164,19 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 #: Example: redis://:change-me-as-well@redis:6379/0
 REDIS_URL = env.url("REDIS_URL", ("redis", "rediss", "unix"), required="`make run` starts a server and sets it")
 CHANNEL_LAYERS = {"default": {"BACKEND": "approvals.live.channel_layer.PageLayer"}}
-CACHES = {"default": shared_counts.in_redis(REDIS_URL)}
+# The counts of tries of passwords and codes.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": "holdpoint",
+        "OPTIONS": {
+            "serializer": "config.sign_in.attempts.JsonSerializer",
+            "socket_connect_timeout": 2,
+            "socket_timeout": 2,
+        },
+    }
+}
 
 # Celery
 CELERY_BROKER_URL = env.broker(REDIS_URL)
@@ -190,7 +203,19 @@ CELERY_WORKER_ENABLE_PREFETCH_COUNT_REDUCTION = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 #: ## The audit and what is kept
 #: The hour (UTC) at which checkpoints are pruned by the retention policies; 24: only when somebody orders it.
-CELERY_BEAT_SCHEDULE = build_schedule(prune_hour=env.whole("HOLDPOINT_PRUNE_HOUR", 2, least=0, most=24))
+PRUNE_HOUR = env.whole("HOLDPOINT_PRUNE_HOUR", 2, least=0, most=24)
+CELERY_BEAT_SCHEDULE: dict[str, Any] = {
+    "canary": {"task": "config.housekeeping.sing", "schedule": 5.0, "options": {"expires": EXPIRES}},
+    "clear sessions": {"task": "config.housekeeping.clear_sessions", "schedule": crontab(hour="3", minute="17")},
+    "clear drafts": {"task": "config.housekeeping.clear_drafts", "schedule": crontab(hour="3", minute="37")},
+    "clear deliveries": {"task": "config.housekeeping.clear_deliveries", "schedule": crontab(hour="3", minute="47")},
+    "clear answers": {"task": "config.housekeeping.clear_answers", "schedule": crontab(hour="3", minute="57")},
+    # One that was killed goes on after these seconds.
+    "go on pruning": {"task": "checkpoints.prune", "schedule": 30.0, "options": {"expires": EXPIRES}},
+}
+if PRUNE_HOUR < 24:
+    nightly = crontab(hour=str(PRUNE_HOUR), minute="23")
+    CELERY_BEAT_SCHEDULE["prune"] = {"task": "checkpoints.prune_nightly", "schedule": nightly}
 CELERY_BEAT_SCHEDULE_FILENAME = str(HOME / "beat-schedule")
 
 # People
@@ -214,8 +239,45 @@ ACCOUNT_REAUTHENTICATION_TIMEOUT = HOLDPOINT_STEP_UP_MINUTES * 60
 #: Who must sign in with a second factor: `staff`, `deciders` (and staff), `everybody`. Empty: nobody has to.
 HOLDPOINT_MFA_REQUIRED = env.choice("HOLDPOINT_MFA_REQUIRED", "", ("", "staff", "deciders", "everybody"))
 
+# What allauth does at sign-in; only single sign-on depends on the installation.
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "/"
+ACCOUNT_ADAPTER = "config.sign_in.accounts.Adapter"
+# The adapter counts wrong passwords at sign-in; the library's other limits hold, for a password asked again among them.
+ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None}
+ACCOUNT_PREVENT_ENUMERATION = True
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # a mail to an address that no account has
+ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_LOGOUT_REDIRECT_URL = "/accounts/login/"
+# allauth's own would keep addresses in rows beside the account's, and go on sending links to one that was replaced.
+ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "approvals.accounts.password_reset.LinkKeys"  # noqa: S105
+# Second factors: passkeys sign in alone and always know their owner; recovery codes are shown once.
+MFA_ADAPTER = "config.sign_in.factors.FactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_WEBAUTHN_USER_VERIFICATION = "required"
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = True  # the forms compare the full origin with HOLDPOINT_ORIGINS instead
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # addresses are given by administrators
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+MFA_TOTP_TOLERANCE = 1
+MFA_RATE_LIMITS = {"webauthn_login": "60/m/ip"}
+MFA_FORMS = {
+    "authenticate": "config.sign_in.factors.CodeForm",
+    "reauthenticate": "config.sign_in.factors.ConfirmByCodeForm",
+    "activate_totp": "config.sign_in.factors.ActivateForm",
+    "add_webauthn": "config.sign_in.factors.AddPasskeyForm",
+    "authenticate_webauthn": "config.sign_in.factors.PasskeyForm",
+    "login_webauthn": "config.sign_in.factors.SignInByPasskeyForm",
+    "reauthenticate_webauthn": "config.sign_in.factors.ConfirmByPasskeyForm",
+}
 # Single sign-on by OpenID Connect.
-HOLDPOINT_OIDC = providers.read(env)
+HOLDPOINT_OIDC = providers.read_providers(env)
+SOCIALACCOUNT_ADAPTER = "config.sign_in.openid.SocialAdapter"
+SOCIALACCOUNT_STORE_TOKENS = False
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = False  # the adapter links by its own, stricter rule
 SOCIALACCOUNT_PROVIDERS = providers.as_settings(HOLDPOINT_OIDC)
 
 #: ## People
@@ -229,7 +291,13 @@ HOLDPOINT_STREAK = env.whole("HOLDPOINT_STREAK", 10, least=2, most=1000)
 HOLDPOINT_STREAK_SECONDS = env.number("HOLDPOINT_STREAK_SECONDS", 5.0, most=3600)
 
 # Security headers, beside those that Django sends by itself
-CONTENT_SECURITY_POLICY = csp.policy(https=HTTPS)
+# A page may load, run and send to only what this site serves. It allows no inline script or style and no nonce: no text
+# of an agent can become one, even where escaping failed.
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
+    "manifest-src 'self'; worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    f"object-src 'none'{'; upgrade-insecure-requests' if HTTPS else ''}"
+)
 CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS

@@ -3,8 +3,8 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from config.health import views as health
-from config.metrics import views as metrics
+from config import metrics
+from config.health import checks as health
 from config.web import installable
 
 handler400 = "config.web.refusals.bad_request"

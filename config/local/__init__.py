@@ -9,3 +9,7 @@ the supervisor nothing stays behind.
 `home` is the folder, `process` a child, `servers` the PostgreSQL and Redis, `stack` the order of starts and stops,
 `seed` the first accounts. The tests' servers use the same parts.
 """
+
+
+class StackRefused(Exception):
+    """The stack cannot start; the message is one clear sentence, and nothing was left half-started."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
 from base64 import urlsafe_b64encode
+from pathlib import Path
 
-from config.local import attach
+import django
+
+from config.local import StackRefused, attach
 from config.local.authoring import Author, modules_named, serving_variables
 from config.local.console import Console
-from config.local.errors import StackRefused
 from config.local.home import Home
 from config.local.stack import ROOT, Stack, Stopping, any_port
-from config.local.static_files import collect_static
 
 PEOPLE = "ann (decides for Support and Planning), bob (on the team), mira and lena (Finance), eve (an outsider), admin"
 
@@ -72,6 +74,26 @@ def bring_up(stack: Stack) -> None:
     for child in stack.children:
         stack.console.line(child.name, "is up")
     seed(stack)
+
+
+def collect_static(stack: Stack) -> None:
+    """Collect static files into the home folder, unless they are unchanged: so a second start is quick."""
+    stamp = stack.home.path / "static-stamp"
+    now = fingerprint(ROOT / "static")
+    if stamp.exists() and stamp.read_text() == now:
+        return
+    stamp.unlink(missing_ok=True)
+    stack.complete("static", "Collecting static files", "manage.py", "collectstatic", "--noinput", "--clear", "-v0")
+    stamp.write_text(now)
+
+
+def fingerprint(folder: Path) -> str:
+    """Hash the names and contents under `folder`, and Django's version, whose admin brings files too."""
+    hashed = hashlib.sha256(django.__version__.encode())
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            hashed.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    return hashed.hexdigest()
 
 
 def tell_addresses(stack: Stack) -> None:

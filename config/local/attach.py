@@ -1,7 +1,10 @@
-"""Lets `manage.py` in another terminal find the stack that `make run` started.
+"""Lets `manage.py` in another terminal find the stack that `make run` started, or do without services.
 
 The stack chooses its servers' addresses and keys by itself, so it writes its processes' environment to a file; a
 command without a database in its environment reads that, as long as the stack runs. Variables that are set are kept.
+
+Help and the verification of an exported audit reach no service. The settings require what every service needs, so
+such a command gets placeholders for those that are not set.
 """
 
 from __future__ import annotations
@@ -9,15 +12,20 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Mapping
+import secrets
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
-from config.local.errors import StackRefused
+from config.local import StackRefused
 from config.local.home import LOCK, Home
 
 FILE = "environment.json"
 # And whatever begins with HOLDPOINT_.
 NAMES = ("DATABASE_URL", "REDIS_URL", "SANDBOX_URL", "EMAIL_URL", "PORT", "OPENAI_BASE_URL", "OPENAI_API_KEY")
+VALUED = ("--since", "--anchors")  # options of `audit verify` that take the next argument
+HELP = frozenset({"help", "-h", "--help", "version", "--version"})
+NOWHERE = {"DATABASE_URL": "postgres://nobody@127.0.0.1:9/none?connect_timeout=1", "REDIS_URL": "redis://127.0.0.1:9/0"}
 
 
 def publish(home: Home, variables: Mapping[str, str]) -> None:
@@ -68,3 +76,18 @@ def runs(home: Home) -> bool:
     except OSError:
         return False
     return False
+
+
+def needs_nothing(arguments: Sequence[str]) -> bool:
+    """Tell whether the command reaches no service: help, or a verification that names an export's file."""
+    if not arguments or HELP & set(arguments):
+        return True
+    given = [word for before, word in pairwise(arguments) if before not in VALUED and not word.startswith("-")]
+    return tuple(arguments[:2]) == ("audit", "verify") and len(given) > 1
+
+
+def fill_in_placeholders() -> None:
+    """Set placeholders for the required settings that are not set."""
+    for name, value in (NOWHERE | {"HOLDPOINT_SECRET_KEY": secrets.token_hex(32)}).items():
+        if not os.environ.get(name):
+            os.environ[name] = value

@@ -1,6 +1,11 @@
 """Reloads agents that are being written beside a running stack: `make run AGENTS=my_agent`.
 
-The modules are served beside the others, and what they import is watched. When one of these files changes, a process of
+The modules are served beside the others, and what they import is watched. Imports are followed by their statements,
+those inside functions too, and nothing is run: so it works for code that cannot be imported yet, and a module that is
+still to be written is watched too. Tests are not, unless an agent imports them. Beside modules, a package's files that
+are no Python count, such as its prompts.
+
+ When one of these files changes, a process of
 its own reads the code first: if it cannot be used, a sentence says why, and the stack goes on as it is; if it can, the
 processes that hold code are replaced, and everything else goes on. The web process is replaced by one that answers
 already, so that pages are answered all the time.
@@ -8,6 +13,7 @@ already, so that pages are answered all the time.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import os
 import re
@@ -15,18 +21,19 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from config import examples
-from config.local.errors import StackRefused
-from config.local.imported_files import list_imported_files
+from config.local import StackRefused
 from config.local.stack import ROOT, Stack
 
 MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 LOOK_EVERY = 0.5  # seconds
+PRODUCT = ("agents", "approvals", "checkpoints", "config")
+TESTS = {"test", "tests", "__pycache__"}  # folders of a package
 READ_WITHIN = 60.0  # seconds; a module may never end to be imported
 
 Files = dict[Path, tuple[int, int]]
@@ -123,3 +130,56 @@ class Author:
                 if stat.S_ISREG(status.st_mode):
                     files[path] = status.st_mtime_ns, status.st_size
         return files
+
+
+def list_imported_files(names: Iterable[str], folders: Sequence[Path], root: Path) -> set[Path]:
+    """Return the files of these modules and of what they import, there or not, in the folders of PYTHONPATH.
+
+    What belongs to the product in `root` is left out, except beside a module that is named there.
+    """
+    own = [folder.joinpath(*name.split(".")[:-1]) for name in names if "." in name for folder in folders]
+    files: set[Path] = set()
+    ahead = [path for name in names for path in places(name, folders)]
+    while ahead:
+        path = ahead.pop()
+        of_product = any(path.is_relative_to(root / name) for name in PRODUCT)
+        if path in files or (of_product and not any(path.is_relative_to(folder) for folder in own)):
+            continue
+        files.add(path)
+        for name, beside in imports(path):
+            ahead += places(name, [beside] if beside else folders)
+    return files | {path for name in names for path in data_files(name, folders)}
+
+
+def places(name: str, folders: Iterable[Path]) -> Iterator[Path]:
+    """Yield where a module and the packages around it may be."""
+    parts = name.split(".")
+    for folder in folders:
+        for length in range(1, len(parts) + 1):
+            place = folder.joinpath(*parts[:length])
+            yield from (place.with_suffix(".py"), place / "__init__.py")
+
+
+def imports(path: Path) -> Iterator[tuple[str, Path | None]]:
+    """Yield the modules that a file imports, each with the folder that it is relative to."""
+    try:
+        nodes = ast.walk(ast.parse(path.read_bytes()))
+    except (OSError, SyntaxError, ValueError):  # not there, or being written
+        return
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from ((name.name, None) for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            beside = path.parents[node.level - 1] if 0 < node.level <= len(path.parents) else None
+            for name in node.names:  # a name may be a module
+                yield ".".join(filter(None, (node.module, name.name))), beside
+
+
+def data_files(name: str, folders: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files of a package that are no Python; none of its tests, and none that are hidden."""
+    for folder in folders:
+        package = folder.joinpath(*name.split("."))
+        for path in package.rglob("*") if (package / "__init__.py").is_file() else ():
+            parts = path.relative_to(package).parts
+            if path.suffix != ".py" and not TESTS.intersection(parts) and not any(p.startswith(".") for p in parts):
+                yield path

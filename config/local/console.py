@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import IO
 
-from config.local.errors import StackRefused
+from config.local import StackRefused
 
 COLOURS = ("36", "32", "33", "35", "34", "96", "92", "95")
 WIDTH = 9

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, cast
 
-from config.local.errors import StackRefused
+from config.local import StackRefused
 
 LONGEST_SOCKET = 107  # bytes, without the closing NUL: sun_path of unix(7)
 LONGEST_NAME = len("/postgres/.s.PGSQL.5432")

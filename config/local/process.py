@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Protocol
 
-from config.local.errors import StackRefused
+from config.local import StackRefused
 
 
 class ProcessHandle(Protocol):

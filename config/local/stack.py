@@ -18,15 +18,12 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from config.local import restarts
+from config.local import StackRefused, restarts, servers
 from config.local.console import Console
-from config.local.errors import StackRefused
 from config.local.home import Home
 from config.local.process import kill_group, spawn_process, tie_to_parent
 from config.local.restarts import Revival
-from config.local.servers import embedded as servers
-from config.local.servers.postgres import Postgres
-from config.local.servers.redis_server import Redis
+from config.local.servers import Postgres, Redis
 from config.web.__main__ import GRACE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -102,7 +99,7 @@ class Stack:
     def start_servers(self) -> None:
         """Start the embedded servers, or check those that the environment names, before anything else starts."""
         self.keep_restarts()  # of a stack before it that was killed
-        postgres, redis = servers.embedded(self.home)
+        postgres, redis = servers.embedded_servers(self.home)
         if postgres is None:
             self.environment |= servers.external_urls(self.home)
         if redis is None:

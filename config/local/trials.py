@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 import pytest
 from _pytest.config.findpaths import locate_config
 
-from config.local.servers import embedded as servers
-from config.local.servers.postgres import Postgres
+from config.local import servers
+from config.local.servers import Postgres
 
 if TYPE_CHECKING:
     from pytest_django.plugin import DjangoDbBlocker

@@ -31,8 +31,7 @@ from django.urls import reverse
 from approvals.accounts import factor_secrets, required
 from approvals.accounts.methods import FACTORS, ProofMethod
 
-from . import tries
-from .attempts import factor_refused
+from .attempts import count_try, device_of, factor_refused
 
 # Wrong codes at one place, and of one account at all strange places together: of a million codes three are right at a
 # time, so that whoever knows the password and has any number of addresses finds one in a day with a chance of 0.02 %.
@@ -88,11 +87,11 @@ def count_code(user: User) -> ratelimit.RateLimitUsage:
     """
     request = context.request
     proved = request.user == user and required.met(request.session)
-    known = "signed in" if proved else tries.device_of(request, user.get_username().lower(), proved=True)
+    known = "signed in" if proved else device_of(request, user.get_username().lower(), proved=True)
     place = f"{user.pk}:{known or ratelimit.get_ip(request)}"
     limits = [(WRONG_CODES, place), (WRONG_CODES_A_DAY, place)]
     strange = [] if known else [(WRONG_CODES_AT_STRANGERS, f"{user.pk} at strangers")]
-    counted = tries.count(request, "factor", *limits, *strange)
+    counted = count_try(request, "factor", *limits, *strange)
     if counted is None:
         raise django_forms.ValidationError(
             "Too many tries. Wait some minutes, use a passkey, or sign in where you did before."

@@ -41,9 +41,7 @@ from approvals.presentation import names
 from checkpoints import actors
 from checkpoints.events import event_log
 
-from . import membership
-from .addresses import accounts_of
-from .claims import verified_email
+from .membership import apply_claims, verified_email
 from .providers import Provider
 from .security import require_confirmation
 
@@ -232,9 +230,24 @@ def claims_of(account: SocialAccount) -> Mapping[str, Any]:
 def signed_in(request: HttpRequest, login: SocialLogin) -> None:
     """Give and take teams at a sign-in by a provider; note where its word counts as a second factor."""
     provider = provider_of(login.account.provider)
-    membership.apply(login.user, claims_of(login.account), provider)
+    apply_claims(login.user, claims_of(login.account), provider)
     if provider.vouches:
         request.session[required.TRUSTED] = True
+
+
+def accounts_of(email: str) -> list[User]:
+    """List the active accounts that have this address, whose owner may be let into them.
+
+    In most locales the database holds letters to be the same that are not: a dotless i is an I to it. Whoever has the
+    mailbox of such an address would be sent the link to another's account (CVE-2019-19844), so only the case of ASCII
+    is overlooked.
+    """
+    found = User.objects.filter(email__iexact=email, is_active=True) if email else []
+    return [user for user in found if is_same_address(user.email, email)]
+
+
+def is_same_address(address: str, other: str) -> bool:
+    return address == other or (address.isascii() and other.isascii() and address.lower() == other.lower())
 
 
 def _owner(email: str, provider: Provider) -> User | None:

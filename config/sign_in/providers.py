@@ -39,7 +39,7 @@ class Provider:
     vouches: bool = False  # counts as a second factor
 
 
-def read(env: EnvironmentReader) -> dict[str, Provider]:
+def read_providers(env: EnvironmentReader) -> dict[str, Provider]:
     """Read the providers named in HOLDPOINT_OIDC; complains of what cannot work."""
     found = {}
     #: ## People

@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
-from . import accounts, openid, security, steps
+from . import accounts, openid, security
 
 
 class Base36(StringConverter):
@@ -29,11 +29,11 @@ def closed(request: HttpRequest, **_: str) -> NoReturn:
 urlpatterns = [
     path("accounts/login/", accounts.SignIn.as_view(), name="account_login"),
     path("accounts/logout/", views.logout, name="account_logout"),
-    path("accounts/second-step/", steps.SecondStep.as_view(), name="mfa_authenticate"),
-    path("accounts/passkey/", steps.SignInByPasskey.as_view(), name="mfa_login_webauthn"),
-    path("accounts/reauthenticate/", steps.Confirm.as_view(), name="account_reauthenticate"),
-    path("accounts/reauthenticate/code/", steps.ConfirmByCode.as_view(), name="mfa_reauthenticate"),
-    path("accounts/reauthenticate/passkey/", steps.ConfirmByPasskey.as_view(), name="mfa_reauthenticate_webauthn"),
+    path("accounts/second-step/", accounts.SecondStep.as_view(), name="mfa_authenticate"),
+    path("accounts/passkey/", accounts.SignInByPasskey.as_view(), name="mfa_login_webauthn"),
+    path("accounts/reauthenticate/", accounts.Confirm.as_view(), name="account_reauthenticate"),
+    path("accounts/reauthenticate/code/", accounts.ConfirmByCode.as_view(), name="mfa_reauthenticate"),
+    path("accounts/reauthenticate/passkey/", accounts.ConfirmByPasskey.as_view(), name="mfa_reauthenticate_webauthn"),
     path("accounts/password/change/", accounts.ChangePassword.as_view(), name="account_change_password"),
     path("accounts/password/reset/", accounts.ForgotPassword.as_view(), name="account_reset_password"),
     path("accounts/password/reset/done/", views.password_reset_done, name="account_reset_password_done"),

@@ -22,24 +22,12 @@ from mcp_types import PARSE_ERROR
 
 from checkpoints.errors import ValueRefused
 from checkpoints.values.canonical_json import parse_json
-from config.web.bodies import Application
 from config.web.static import Receive, Scope, Send
+from config.web.wire import Application
 
-PATH = "/mcp"
 SENT = ("authorization", "x-forwarded-for", "x-forwarded-proto", "x-request-id")  # of the caller's headers, to the API
 CHECKED = "/api/tools?limit=1"  # asks the API whether it knows the token; the answer is not read
 Headers = Mapping[str, str]
-
-
-class Route:
-    """An ASGI application that passes requests to /mcp to one application, and all others to another."""
-
-    def __init__(self, inside: Application, *, outside: Application) -> None:
-        self.inside, self.outside = inside, outside
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass one request on."""
-        await (self.inside if scope["path"].rstrip("/") == PATH else self.outside)(scope, receive, send)
 
 
 class McpEndpoint:

@@ -1,21 +1,27 @@
-"""The HTTP protocol with limits on the size of a request's head, and on the time until all of it has arrived.
+"""What a request may bring: limits on the size of its head and its body, and on the time until all of it has arrived.
 
 uvicorn's parser keeps a head that never ends, each piece added to a copy of the ones before, and waits for the rest of
-a request for as long as its sender likes. `--http config.web.wire:BoundedProtocol` uses this protocol instead. The
-body's length is limited by config.web.bodies, its content by the code that reads it.
+a request for as long as its sender likes. `--http config.web.wire:BoundedProtocol` uses this protocol instead. Django
+writes a body to the disk before it checks who sent it, so a stranger could fill the disk: `BoundedBodies` limits its
+length. Its content is limited by the code that reads it.
 """
 
 from __future__ import annotations
 
 from asyncio import TimerHandle, Transport
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from config.web.static import Receive, Scope, Send
+
 MOST_HEADERS = 100
 HEAD = 64 * 1024  # bytes of the address and all headers together
 PACE = 16 * 1024  # bytes a second of a body that is given more time
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 LEAVE = "leave"  # in the server's state: the function to call when it is asked to end
 
 
@@ -130,3 +136,63 @@ def _too_large() -> tuple[HTTPStatus, str]:
         f"A request has at most {MOST_HEADERS} headers, and its address and headers at most {HEAD:,} bytes. Send less."
     )
     return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, words
+
+
+class TooMuchSent(NamedTuple):
+    """The answer to a body that is too large."""
+
+    media_type: str
+    body: bytes
+
+
+def in_words(scope: Scope) -> TooMuchSent:
+    """Return the answer for people, as plain text, that the body is too large."""
+    return TooMuchSent("text/plain; charset=utf-8", b"This request is too large.\n")
+
+
+class BoundedBodies:
+    """An ASGI application that takes bodies of at most `most` bytes; a longer one is answered with 413."""
+
+    def __init__(
+        self, application: Application, *, most: int, refusal_for: Callable[[Scope], TooMuchSent] = in_words
+    ) -> None:
+        self.application, self.most, self.refusal_for = application, most, refusal_for
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; once more comes than is allowed, the application sees a disconnect."""
+        if announced(scope) > self.most:
+            await refuse(send, self.refusal_for(scope))
+            return
+        taken, answered = 0, False
+
+        async def bounded() -> Mapping[str, Any]:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            return message if taken <= self.most else {"type": "http.disconnect"}
+
+        async def noting(message: Mapping[str, Any]) -> None:
+            nonlocal answered
+            answered = True
+            await send(message)
+
+        await self.application(scope, bounded, noting)
+        if taken > self.most and not answered:
+            await refuse(send, self.refusal_for(scope))
+
+
+def announced(scope: Scope) -> int:
+    """Return the Content-Length; 0 where there is none, as with a body in chunks."""
+    length = dict(scope["headers"]).get(b"content-length", b"")
+    return int(length) if length.isdigit() and len(length) < 20 else 0
+
+
+async def refuse(send: Send, refusal: TooMuchSent) -> None:
+    """Answer 413 and close: the rest of the body is not read."""
+    headers = [
+        (b"content-type", refusal.media_type.encode()),
+        (b"cache-control", b"no-store"),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.body", "body": refusal.body})

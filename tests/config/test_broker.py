@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import redis
 
+from config import messages
 from config.celery import app
-from config.messages import canary
-from config.messages.broker import fault_of
+from config.messages import find_fault
 from tests.harness.services import Service
 from tests.harness.waiting import until
 
@@ -112,10 +112,10 @@ def test_a_forged_message_is_discarded_and_told_and_the_worker_goes_on(
     for name, forge in FORGED.items():
         forged = forge(good)
         client.lpush(QUEUE, forged if isinstance(forged, bytes) else json.dumps(forged))
-        client.delete(canary.KEY)
+        client.delete(messages.CANARY)
         client.lpush(QUEUE, json.dumps(doorbell(client)))
         until(
-            lambda: canary.age(redis_url) < canary.LIVES,
+            lambda: messages.canary_age(redis_url) < messages.CANARY_LIVES,
             what=f"the worker takes the next message after: {name}\n{worker.log}",
         )
         assert worker.alive, name
@@ -142,7 +142,7 @@ def test_a_key_of_another_type_in_a_queues_place_is_dropped(
     client.flushdb()
     worker = celery_worker("-c", "1")
     client.lpush(QUEUE, json.dumps(doorbell(client)))
-    until(lambda: canary.age(redis_url) < canary.LIVES, what="the worker is up")
+    until(lambda: messages.canary_age(redis_url) < messages.CANARY_LIVES, what="the worker is up")
     with client.pipeline() as pipe:
         pipe.delete(QUEUE)
         pipe.set(QUEUE, "x")
@@ -151,9 +151,9 @@ def test_a_key_of_another_type_in_a_queues_place_is_dropped(
     def taken() -> bool:
         if client.type(QUEUE) in (b"list", b"none"):
             client.lpush(QUEUE, json.dumps(doorbell(client)))
-        return canary.age(redis_url) < canary.LIVES and client.type(QUEUE) != b"string"
+        return messages.canary_age(redis_url) < messages.CANARY_LIVES and client.type(QUEUE) != b"string"
 
-    client.delete(canary.KEY)
+    client.delete(messages.CANARY)
     until(taken, what=f"the worker takes messages again; it said:\n{worker.log}")
     assert worker.alive
     assert "the key is of another type" in worker.log
@@ -163,10 +163,10 @@ def test_a_key_of_another_type_in_a_queues_place_is_dropped(
 def test_what_this_project_sends_is_taken(redis_url: str) -> None:
     app.loader.import_default_modules()
     client = redis.Redis.from_url(redis_url)
-    assert fault_of(doorbell(client, "agents.advance", args=(7,))) == ""
-    assert fault_of(doorbell(client, "checkpoints.prune", expires=10)) == ""
+    assert find_fault(doorbell(client, "agents.advance", args=(7,))) == ""
+    assert find_fault(doorbell(client, "checkpoints.prune", expires=10)) == ""
     for scheduled in app.conf.beat_schedule.values():
-        assert fault_of(doorbell(client, scheduled["task"], **scheduled.get("options", {}))) == ""
+        assert find_fault(doorbell(client, scheduled["task"], **scheduled.get("options", {}))) == ""
 
 
 def test_a_channel_keeps_its_client_until_its_connections_are_gone() -> None:

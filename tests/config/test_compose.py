@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 
 from checkpoints.models import Run
 from config import examples
-from config.local.servers.redis_server import binary as server_binary
+from config.local.servers import redis_binary
 from tests.config.test_requirements import direct, installed_from
 from tests.config.test_settings import GOOD, described, python
 from tests.conftest import Starter
@@ -182,7 +182,7 @@ def redis_as_composed(folder: Path, url: str) -> list[str]:
     assert COMPOSE["redis"]["command"] == ["sh", "/redis.sh"]
     assert COMPOSE["redis"]["volumes"] == ["./config/docker/redis.sh:/redis.sh:ro"]
     entry = folder / "docker-entrypoint.sh"
-    entry.write_text(f'#!/bin/sh\n{{ cat; echo "port {urlsplit(url).port}"; }} | exec {server_binary()} "$2"\n')
+    entry.write_text(f'#!/bin/sh\n{{ cat; echo "port {urlsplit(url).port}"; }} | exec {redis_binary()} "$2"\n')
     entry.chmod(0o755)
     given = {"REDIS_URL": url, "PATH": f"{folder}:{os.environ['PATH']}"}
     return ["env", "-i", *(f"{name}={value}" for name, value in given.items()), "sh", "config/docker/redis.sh"]

@@ -17,10 +17,10 @@ from django.test import Client, override_settings
 
 from agents.models import Worker
 from agents.serving import deaf_workers
+from config import messages
 from config.celery import app
 from config.local import restarts
 from config.local.restarts import Revival
-from config.messages import canary
 from tests.harness.services import Service, free_port
 from tests.harness.session import Session
 from tests.harness.waiting import until
@@ -120,7 +120,7 @@ def test_workers_that_are_busy_for_long_are_there_and_those_that_stopped_are_not
     """A fleet that was busy with long steps for a minute was told to be dead, since none took the canary."""
     with redis.Redis.from_url(redis_url) as client:
         client.flushall()
-    assert canary.age(redis_url) == canary.LIVES
+    assert messages.canary_age(redis_url) == messages.CANARY_LIVES
     Worker.objects.beat("busy@here:1", [])
     assert worker_part() == "ok"
     for each in Worker.objects.there():
@@ -138,10 +138,10 @@ def test_a_worker_that_was_ended_as_deaf_is_named_while_others_are_there(redis_u
 
 
 def test_the_canary_is_heard_for_a_minute(redis_url: str) -> None:
-    canary.sing(redis_url)
-    assert canary.age(redis_url) < canary.LIVES
+    messages.record_canary(redis_url)
+    assert messages.canary_age(redis_url) < messages.CANARY_LIVES
     with redis.Redis.from_url(redis_url) as client:
-        assert 0 < client.ttl(canary.KEY) <= canary.LIVES
+        assert 0 < client.ttl(messages.CANARY) <= messages.CANARY_LIVES
 
 
 def test_a_redis_that_is_gone_is_named_and_pages_stay_up(servers: Session) -> None:
@@ -162,10 +162,13 @@ def test_a_worker_whose_clock_is_far_ahead_still_takes_what_beat_sends(
     behind = datetime.now(UTC) - timedelta(minutes=2)  # beat's clock, as such a worker sees it
     options = app.conf.beat_schedule["canary"]["options"]
     with redis.Redis.from_url(redis_url) as client:
-        client.delete(canary.KEY)
+        client.delete(messages.CANARY)
     app.send_task("config.housekeeping.sing", expires=behind + timedelta(seconds=options["expires"]))
     worker = celery_worker("-c", "1")
-    until(lambda: canary.age(redis_url) < canary.LIVES, what=f"the canary sings; the worker said:\n{worker.log}")
+    until(
+        lambda: messages.canary_age(redis_url) < messages.CANARY_LIVES,
+        what=f"the canary sings; the worker said:\n{worker.log}",
+    )
 
 
 def test_a_part_that_is_started_again_is_named_and_takes_no_process_out_of_the_balancer(

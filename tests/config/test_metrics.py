@@ -27,7 +27,7 @@ from checkpoints.models import run as models_run
 from checkpoints.models.run import COUNTED
 from checkpoints.runs import plans
 from checkpoints.store import claims
-from config.messages import canary
+from config import messages
 from tests.factories import ann, decide, make_gate, make_policy, make_run, make_team
 from tests.factories.runs import make_plan, make_spec
 from tests.harness import horizon
@@ -217,8 +217,8 @@ def test_a_sweeper_that_is_gone_is_seen() -> None:
 def test_queues_and_the_canary_are_told(redis_url: str) -> None:
     client = redis.Redis.from_url(redis_url)
     client.flushdb()
-    assert value("holdpoint_canary_age_seconds") == canary.LIVES
-    canary.sing(redis_url)
+    assert value("holdpoint_canary_age_seconds") == messages.CANARY_LIVES
+    messages.record_canary(redis_url)
     queue = registry.agent_named("refunds").queue
     client.rpush("holdpoint", "one", "two")
     client.rpush(queue, "three")
@@ -230,7 +230,7 @@ def test_queues_and_the_canary_are_told(redis_url: str) -> None:
     assert value("holdpoint_queue_messages", found, queue=another) == 0
     assert value("holdpoint_queue_messages", found, queue="holdpoint") == 2
     assert value("holdpoint_queue_messages", found, queue=queue) == 1
-    assert value("holdpoint_canary_age_seconds", found) < canary.LIVES
+    assert value("holdpoint_canary_age_seconds", found) < messages.CANARY_LIVES
 
 
 def test_answers_are_counted_by_view_and_status() -> None:

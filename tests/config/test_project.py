@@ -13,7 +13,7 @@ import pytest
 import yaml
 from django.core.management import get_commands, load_command_class
 
-from config.local.single_instance import needs_nothing
+from config.local.attach import needs_nothing
 from tests.config.test_settings import described
 from tests.harness.services import manage, run
 from tests.harness.session import ROOT

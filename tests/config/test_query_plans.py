@@ -27,7 +27,7 @@ from checkpoints.access.permissions import START_RUN, VIEW_RUN, PersonKind
 from checkpoints.access.token_scope import EVERYTHING, TokenBounds
 from checkpoints.postgresql.prepared_rows import Prepared
 from checkpoints.store import save_statements
-from config.local.servers.embedded import DATABASE
+from config.local.servers import DATABASE
 from tests.harness.postgresql_clusters import migrated_copy, serving
 from tests.harness.session import Session
 

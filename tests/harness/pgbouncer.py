@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from urllib.parse import quote
 
 from config.local.process import spawn_process, stop_process, tie_to_parent, unprivileged_account
-from config.local.servers.embedded import APPLICATION, DATABASE
-from config.local.servers.postgres import Postgres
+from config.local.servers import APPLICATION, DATABASE, Postgres
 from tests.harness.chromium import tool
 from tests.harness.session import Session
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-from config.local.servers.embedded import DATABASE, OWNER, make_database
-from config.local.servers.postgres import Postgres, binaries
+from config.local.servers import DATABASE, OWNER, Postgres, binaries, make_database
 from tests.harness.session import FAST, Session, copied
 
 TRANSACTIONS = "DO $$ BEGIN FOR n IN 1..{} LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$"

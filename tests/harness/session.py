@@ -20,9 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
-from config.local.servers.embedded import embedded_urls, make_database
-from config.local.servers.postgres import Postgres
-from config.local.servers.redis_server import Redis
+from config.local.servers import Postgres, Redis, embedded_urls, make_database
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BYTECODE = ROOT / ".pytest_cache" / "bytecode"

@@ -58,7 +58,7 @@ PROJECT = (
     "agents.management.commands.worker",
     "agents.tasks",
     "config.housekeeping",
-    "config.messages.broker",
+    "config.messages",
     "config.urls",
     "config.web.pages",
     "config.web.wire",

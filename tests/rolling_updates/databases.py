@@ -14,8 +14,8 @@ from django.conf import settings
 from django.db import connections
 from psycopg import sql
 
-from config.local.servers import roles
-from config.local.servers.embedded import APPLICATION, OWNER
+from config.local import servers
+from config.local.servers import APPLICATION, OWNER
 from tests.harness.services import run
 from tests.harness.session import Session
 
@@ -83,7 +83,7 @@ def copy_of(template: Database) -> Iterator[Database]:
     """Another database with the same rows, in which nobody else has a session; gone afterwards."""
     made = Database(f"released_{uuid4().hex[:8]}", template.servers)
     with psycopg.connect(made.servers.postgres.url("postgres"), autocommit=True) as admin:
-        roles.create_database(admin, made.name, OWNER, template=template.name)
+        servers.create_database(admin, made.name, OWNER, template=template.name)
         try:
             yield made
         finally:
@@ -95,7 +95,7 @@ def _migrated(servers: Session) -> Database:
     """What each of them is copied from: migrating takes longer than a test."""
     made = Database("released", servers)
     with psycopg.connect(servers.postgres.url("postgres"), autocommit=True) as admin:
-        roles.create_database(admin, made.name, OWNER)
+        servers.create_database(admin, made.name, OWNER)
     owner = made.environment | {"DATABASE_URL": made.url(OWNER), "DJANGO_SETTINGS_MODULE": "config.settings"}
     done = run(sys.executable, "-c", _TO_THE_RELEASE, env=owner, within=300)
     assert done.returncode == 0, done.stderr

@@ -12,7 +12,7 @@ from django.db import connections
 
 from checkpoints.models import Run
 from checkpoints.postgresql import privileges
-from config.local.servers.embedded import APPLICATION, DATABASE
+from config.local.servers import APPLICATION, DATABASE
 from tests.harness.services import Service, run
 from tests.harness.session import Session
 from tests.harness.waiting import until

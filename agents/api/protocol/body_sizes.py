@@ -1,6 +1,6 @@
 """Request bodies: their largest size, and how they are parsed. Django's own limit is for forms.
 
-The web server refuses a longer one while it comes in (config/web/bodies.py); without a web server in front it is
+The web server refuses a longer one while it comes in (config/web/wire.py); without a web server in front it is
 refused here.
 """
 

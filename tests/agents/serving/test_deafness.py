@@ -16,7 +16,7 @@ from agents.models import Worker
 from agents.serving import deaf_workers
 from agents.serving.deaf_workers import Hearing
 from checkpoints.models import Run
-from config.messages import canary
+from config import messages
 from tests.factories.driven_runs import make_run
 from tests.harness import services
 from tests.harness.waiting import until
@@ -98,7 +98,7 @@ def test_a_worker_whose_process_hangs_before_it_begins_is_ended_and_named(
     assert "worker.deaf" in worker.log
     until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="its process is gone too")
 
-    canary.sing(redis_url)
+    messages.record_canary(redis_url)
     answer = Client().get("/readyz")
     assert answer.status_code == 503
     assert "took nothing for" in answer.json()["parts"]["worker"]

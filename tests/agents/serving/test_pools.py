@@ -13,7 +13,7 @@ from kombu.asynchronous import Hub
 
 from agents.models import Worker
 from checkpoints.models import Event, Run
-from config.messages.thread_pool import ThreadPool
+from config.messages import ThreadPool
 from tests.agents.serving.pool_agents import written
 from tests.factories.driven_runs import decide, effects, failures, make_run, state, trail
 from tests.harness import services

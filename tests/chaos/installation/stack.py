@@ -19,9 +19,7 @@ import httpx
 import psycopg
 import redis
 
-from config.local.servers.embedded import APPLICATION, DATABASE, OWNER, make_database
-from config.local.servers.postgres import SOCKET_NAME, Postgres
-from config.local.servers.redis_server import Redis
+from config.local.servers import APPLICATION, DATABASE, OWNER, SOCKET_NAME, Postgres, Redis, make_database
 from tests.harness.services import Service, free_port, manage, wait_for_http, web_command
 from tests.harness.session import ROOT, copied
 from tests.harness.waiting import until

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from config.local.servers.postgres import Postgres
+from config.local.servers import Postgres
 from tests.harness.session import FAST, Session
 
 

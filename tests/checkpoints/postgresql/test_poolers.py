@@ -12,7 +12,7 @@ from django.db import connection, connections
 
 from checkpoints.postgresql import base, fitness
 from checkpoints.retention import delete_batch
-from config.local.servers.postgres import Postgres
+from config.local.servers import Postgres
 from tests.checkpoints.retention.pruned_runs import ended, keep, pruned
 from tests.harness.pgbouncer import pooler
 from tests.harness.services import IMPATIENT, Service, free_port, manage, run, wait_for_http, web_command

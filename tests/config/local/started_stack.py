@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import psutil
 
+from config.local.__main__ import fingerprint
 from config.local.home import MARK
-from config.local.static_files import fingerprint
 from tests.harness.postgresql_clusters import migrated_copy
 from tests.harness.services import Service, free_port, wait_for_http
 from tests.harness.session import ROOT, Session

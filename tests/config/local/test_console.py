@@ -15,10 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from config.local import install
+from config.local import StackRefused, install
 from config.local.console import Console
-from config.local.errors import StackRefused
-from config.local.servers.postgres import Postgres
+from config.local.servers import Postgres
 from tests.harness.session import FAST, quick_folder
 
 SERVERS = b"""2026-11-29 13:29:53.512 UTC [3196] FATAL:  the database system is starting up

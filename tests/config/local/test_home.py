@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from config.local.errors import StackRefused
+from config.local import StackRefused
 from config.local.home import MARK, Home
 from tests.config.local.started_stack import environment
 from tests.harness.services import free_port, run

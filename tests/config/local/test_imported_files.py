@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from config.local.imported_files import list_imported_files
+from config.local.authoring import list_imported_files
 
 FILES = {
     "my_agent.py": "import shop, json, unwritten\nfrom helpers.text import clean\nfrom agents import Agent\n",

@@ -19,7 +19,7 @@ import pytest
 
 from config.local import restarts
 from config.local.restarts import SETTLED, Revival
-from config.local.servers.embedded import DATABASE
+from config.local.servers import DATABASE
 from tests.config.local.started_stack import COMMAND, Stack, environment, started_before
 from tests.harness.services import free_port, run
 from tests.harness.session import ROOT, Session

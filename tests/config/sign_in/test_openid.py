@@ -19,8 +19,8 @@ from playwright.sync_api import expect
 
 from checkpoints.models import Event
 from config.environment import EnvironmentReader
-from config.sign_in import claims, providers
-from config.sign_in.claims import verified_email
+from config.sign_in import membership, providers
+from config.sign_in.membership import verified_email
 from config.sign_in.openid import claims_of
 from config.sign_in.providers import Provider
 from tests.factories import make_team, make_user, unique
@@ -347,15 +347,15 @@ def test_somebody_switched_off_here_is_refused(corp: Callable[..., Provider], is
 
 
 def test_only_lists_of_texts_say_anything() -> None:
-    assert claims.values(["a", 1, None, "b"]) == {"a", "b"}
-    assert claims.values("a") == {"a"}
+    assert membership.values(["a", 1, None, "b"]) == {"a", "b"}
+    assert membership.values("a") == {"a"}
     for nothing in (None, 1, True, {"a": 1}):
-        assert claims.values(nothing) == set()
+        assert membership.values(nothing) == set()
 
 
 def test_the_settings_refuse_what_cannot_work() -> None:
     env = EnvironmentReader({"HOLDPOINT_OIDC": "corp,Bad", "HOLDPOINT_OIDC_CORP_ISSUER": "http://corp.example"})
-    providers.read(env)
+    providers.read_providers(env)
     said = " ".join(env.complaints)
     for part in ("'Bad'", "CORP_CLIENT_ID is not set", "CORP_CLIENT_SECRET is not set", "must start with https://"):
         assert part in said
@@ -365,7 +365,7 @@ def test_the_settings_refuse_what_cannot_work() -> None:
         "HOLDPOINT_OIDC_CORP_GROUPS": "fin=Finance, law=Legal team", "HOLDPOINT_OIDC_CORP_CREATES": "1",
     }  # fmt: skip
     env = EnvironmentReader(good)
-    found = providers.read(env)["corp"]
+    found = providers.read_providers(env)["corp"]
     assert env.complaints == []
     assert (found.groups, found.creates, found.label) == ({"fin": "Finance", "law": "Legal team"}, True, "Corp")
 

@@ -16,7 +16,7 @@ from approvals.accounts import factors, password_reset
 from approvals.models import Notice
 from approvals.notifications import delivering, log
 from checkpoints.models import Event
-from config.sign_in import addresses
+from config.sign_in import openid
 from tests.approvals.notifications.conftest import nothing_told_yet  # noqa: F401 - a fixture
 from tests.approvals.notifications.told import due, fanned
 from tests.config.sign_in.test_factors import add_app
@@ -170,7 +170,7 @@ def test_accounts_without_a_password_get_none_by_mail_nor_those_switched_off(mai
 )
 def test_a_letter_that_the_database_takes_for_another_opens_nobodys_account(one: str, other: str, are: bool) -> None:
     """A link to the account of mike@ was sent to m\u0131ke@, whose mailbox is somebody else's."""
-    assert addresses.same(one, other) is are
+    assert openid.is_same_address(one, other) is are
 
 
 def test_a_second_factor_is_asked_for_all_the_same(mails: Any, settings: Any) -> None:

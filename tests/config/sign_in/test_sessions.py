@@ -13,7 +13,7 @@ from approvals.accounts import sign_ins, user_agents
 from approvals.models import SignedIn
 from approvals.sessions import digest_of_key
 from checkpoints.models import Event
-from config.sign_in import tries
+from config.sign_in import attempts
 from tests.factories import make_user
 from tests.factories.events import data_of
 from tests.harness.browser_checks import check_each_look, is_live, watched
@@ -161,9 +161,9 @@ def test_a_name_in_any_letters_signs_in_and_its_browser_is_known_again() -> None
     User.objects.filter(pk=user.pk).update(username=f"\u0142ukasz-\u5f20-{user.pk}")
     user.refresh_from_db()
     client = sign_in(user)
-    device = client.cookies[tries.DEVICE]
+    device = client.cookies[attempts.DEVICE]
     device.output(header="").encode("ascii")  # as Django's server does
     del client.cookies["sessionid"]
     client.post("/accounts/login/", {"login": user.username, "password": PASSWORD})
-    before, after = (each.split(":")[:2] for each in (device.value, client.cookies[tries.DEVICE].value))
+    before, after = (each.split(":")[:2] for each in (device.value, client.cookies[attempts.DEVICE].value))
     assert before == after

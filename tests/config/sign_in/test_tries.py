@@ -13,7 +13,7 @@ from allauth.core.internal import ratelimit
 from allauth.mfa.models import Authenticator
 from django.test import Client, RequestFactory
 
-from config.sign_in import factors, tries
+from config.sign_in import attempts, factors
 from tests.config.sign_in.test_factors import PASSWORD, add_app, code_of, fresh_limits, is_in, person
 from tests.config.sign_in.test_passkey_answers import answer
 from tests.harness.signed_in_clients import confirmed, signed_in
@@ -167,15 +167,17 @@ def test_right_tries_do_not_count() -> None:
     """A reviewer who confirmed rightly sixty times was shut out for the day."""
     request = RequestFactory().post("/")
     for _ in range(7):
-        used = tries.count(request, "factor", ("3/d/key", "a place"))
+        used = attempts.count_try(request, "factor", ("3/d/key", "a place"))
         assert used is not None
         used.rollback()
-    assert [tries.count(request, "factor", ("3/d/key", "a place")) is None for _ in range(4)] == [False] * 3 + [True]
+    assert [attempts.count_try(request, "factor", ("3/d/key", "a place")) is None for _ in range(4)] == [False] * 3 + [
+        True
+    ]
 
 
 def test_a_try_that_is_refused_counts_nowhere() -> None:
     """Tries that strangers' guesses had refused used up the owner's own place, which stayed shut after that."""
     request, everywhere, place = RequestFactory().post("/"), ("1/d/key", "everywhere"), ("3/d/key", "a place")
-    assert tries.count(request, "factor", everywhere) is not None
-    assert [tries.count(request, "factor", place, everywhere) for _ in range(4)] == [None] * 4
-    assert tries.count(request, "factor", place) is not None
+    assert attempts.count_try(request, "factor", everywhere) is not None
+    assert [attempts.count_try(request, "factor", place, everywhere) for _ in range(4)] == [None] * 4
+    assert attempts.count_try(request, "factor", place) is not None

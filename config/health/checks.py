@@ -7,30 +7,86 @@ also while a part hangs. If readers of events are held back, or `make run` start
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import timedelta
-
-import redis
-from django.conf import settings
-from django.db import DatabaseError, connection
-from django.db.models.functions import Now
-from django.http import HttpRequest, JsonResponse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
-
-from agents.models import SweeperPass, Worker
+from agents.models import SweeperPass
+from agents.models import Worker
 from agents.models.worker import SILENT
 from agents.serving import deaf_workers
 from checkpoints.events.commit_order import horizon_age
-from config.health.bounded_checks import BoundedChecks
+from collections.abc import Callable
+from collections.abc import Mapping
+from concurrent.futures import Future
 from config.local import restarts as restarted
-from config.messages import canary
-from config.web import proxies
+from config.messages import connect_redis
+from config.middleware import is_local
+from datetime import timedelta
+from django.conf import settings
+from django.db import DatabaseError
+from django.db import connection
+from django.db import connections
+from django.db.models.functions import Now
+from django.http import HttpRequest
+from django.http import JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+import redis
+import time
+from threading import Lock
+from threading import Thread
+from typing import Generic
+from typing import TypeVar
 
 ANSWERED_WITHIN = 2.0  # seconds
 SWEEPER_SILENT = timedelta(seconds=10)
 READERS_LATE = 60  # seconds: Holdpoint's own transactions are ended by then
 LATE = f"no answer within {ANSWERED_WITHIN:g} s"
+Answer = TypeVar("Answer")
+
+
+class BoundedChecks(Generic[Answer]):
+    """The running checks of one process, each with a time limit.
+
+    A server that hangs, or whose host is gone, keeps its clients waiting, and a balancer asks every second. So each
+    check runs in a thread of its own, one at a time: another caller meanwhile waits for the same answer.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._under_way: dict[str, Future[Answer]] = {}
+
+    def ask(self, checks: Mapping[str, Callable[[], Answer]], *, within: float, late: Answer) -> dict[str, Answer]:
+        """Return each check's answer, or `late` after `within` seconds without one. Raises what a check raises."""
+        until = time.monotonic() + within
+        asked = {name: self._asked(name, check) for name, check in checks.items()}
+        answers = {}
+        for name, answer in asked.items():
+            try:
+                answers[name] = answer.result(max(0.0, until - time.monotonic()))
+            except TimeoutError:
+                answers[name] = late
+        return answers
+
+    def _asked(self, name: str, check: Callable[[], Answer]) -> Future[Answer]:
+        """Return the answer of a check that runs already, or start it."""
+        with self._lock:
+            answer = self._under_way.get(name)
+            if answer is None or answer.done():
+                answer = self._under_way[name] = Future()
+                # A daemon: a process that is asked to end does not wait for a server that hangs.
+                Thread(target=_run, args=(check, answer), name=f"asks-{name}", daemon=True).start()
+        return answer
+
+
+def _run(check: Callable[[], Answer], answer: Future[Answer]) -> None:
+    try:
+        result = check()
+    except BaseException as error:  # noqa: BLE001 - raised where it is asked for
+        answer.set_exception(error)
+    else:
+        answer.set_result(result)
+    finally:
+        connections.close_all()  # back to the pool
+
+
 bounded = BoundedChecks[str]()
 
 
@@ -56,7 +112,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
 def may_see_parts(request: HttpRequest, database: str) -> bool:
     """Tell whether the client may see the details. `database`: its fault, if any; then no session is read."""
-    if proxies.is_local(request):
+    if is_local(request):
         return True
     try:
         return not database and request.user.is_authenticated and request.user.is_staff
@@ -77,7 +133,7 @@ def postgresql() -> str:
 def redis_server() -> str:
     """Return the fault of Redis, or ""."""
     try:
-        with canary.client(settings.REDIS_URL) as client:
+        with connect_redis(settings.REDIS_URL) as client:
             client.ping()
     except redis.RedisError:
         return "does not answer"

@@ -1,1 +1,0 @@
-"""The embedded PostgreSQL and Redis, with the database and its roles."""

@@ -1,0 +1,327 @@
+"""Metrics for Prometheus, at `/metrics` of each web process.
+
+There are three kinds. This process counts its requests, the events that its tailer reads (checkpoints.events.tailer)
+and its pool of connections. PostgreSQL and Redis are queried at each scrape in bounded time; these figures are the same
+in every process. The library reports on the process itself. Workers, sweeper and beat listen on no port: their work
+shows in the database, in Redis and in the events. docs/watch.md lists all metrics, and docs/monitoring has rules and a
+dashboard.
+
+The statements run in a thread of their own, so that neither a server that stops in the middle of an answer nor an
+exhausted pool delays the scrape: the process's own counts are reported all the same. Each statement reads along an
+index and its count is bounded, so that a scrape costs the same at any number of events and runs. One that fails, or
+waits for a lock, loses only its own figures: each has at most its share of the time that is left, and
+holdpoint_database_figures says which are missing, since an alert does not fire on a missing figure.
+"""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from ipaddress import ip_address, ip_network
+
+import prometheus_client as prometheus
+import redis
+import structlog
+from django.conf import settings
+from django.db import Error, connections, transaction
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from agents.definition import registry
+from agents.models import SweeperPass, Worker
+from agents.ringing import queues
+from approvals.middleware import Respond
+from approvals.models import ChannelState, Delivery, Gate, Unrun, Webhook
+from checkpoints.audit import sealer
+from checkpoints.events.horizon import horizon_age
+from checkpoints.events.tailer import OTHERS
+from checkpoints.models import Run
+from checkpoints.postgresql.sql import run_sql
+from config.health.checks import BoundedChecks
+from config.messages import canary_age
+from config.middleware import is_local, trusted_address
+
+STATEMENT = 1.0  # seconds for one at most
+ASKED = 1.9  # seconds after which no more is asked for
+LONGEST = 3.0  # seconds for all of them
+MS = 1000
+Family = Callable[[], Iterable[Metric]]
+bounded = BoundedChecks[list[Metric]]()
+log = structlog.get_logger(__name__)
+ANSWERED = prometheus.Counter(
+    "holdpoint_http_requests", "Requests that this process answered, by view and status.", ["view", "status"]
+)
+TOOK = prometheus.Histogram(
+    "holdpoint_http_request_seconds",
+    "Seconds until the answer began, by view. What waits is asked anew each time that it may have its answer.",
+    ["view"],
+    buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+
+
+def count_requests(get_response: Respond) -> Respond:
+    """Count and time answers by view: not by address, which would be one series per object."""
+
+    def respond(request: HttpRequest) -> HttpResponseBase:
+        began = time.perf_counter()
+        response = get_response(request)
+        view = request.resolver_match.view_name if request.resolver_match else "none"
+        TOOK.labels(view).observe(time.perf_counter() - began)
+        ANSWERED.labels(view, str(response.status_code)).inc()
+        return response
+
+    return respond
+
+
+class AskedMetrics(Collector):
+    """The collector of metrics that are queried at each scrape."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics, each part in bounded time."""
+        yield from _database()
+        yield from _broker()
+        yield from _pool()
+
+    def describe(self) -> list[Metric]:
+        """Return no names; without this the library would collect the metrics just to learn their names."""
+        return []
+
+
+prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each counter, which nobody reads
+prometheus.REGISTRY.register(AskedMetrics())
+
+
+@never_cache
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Return all metrics."""
+    refused = refusal_for(request)
+    if refused is not None:
+        return refused
+    encode, media_type = choose_encoder(request.headers.get("Accept", ""))
+    return HttpResponse(encode(prometheus.REGISTRY), content_type=media_type)
+
+
+def refusal_for(request: HttpRequest) -> HttpResponse | None:
+    """Return a 401 for a client that may not read, None for others. Raises Http404 where no token is set.
+
+    The token or the networks let it read; where neither is set, only this machine may.
+    """
+    if _sends_token(request) or _asks_from_inside(request):
+        return None
+    if not settings.HOLDPOINT_METRICS_TOKEN:
+        raise Http404
+    refused = HttpResponse("Send the token of HOLDPOINT_METRICS_TOKEN.\n", status=401, content_type="text/plain")
+    refused["WWW-Authenticate"] = 'Bearer realm="Holdpoint metrics"'
+    return refused
+
+
+def _sends_token(request: HttpRequest) -> bool:
+    kind, _, sent = request.headers.get("Authorization", "").partition(" ")
+    token = settings.HOLDPOINT_METRICS_TOKEN.encode()
+    return bool(token) and kind.lower() == "bearer" and hmac.compare_digest(sent.strip().encode(), token)
+
+
+def _asks_from_inside(request: HttpRequest) -> bool:
+    """Tell whether the client's address may read the metrics."""
+    if settings.HOLDPOINT_METRICS_NETWORKS:
+        return _within(trusted_address(request), settings.HOLDPOINT_METRICS_NETWORKS)
+    return not settings.HOLDPOINT_METRICS_TOKEN and is_local(request)
+
+
+def _within(address: str, networks: list[str]) -> bool:
+    try:
+        client = ip_address(address)
+    except ValueError:  # no trusted address
+        return False
+    return any(client in ip_network(network) for network in networks)
+
+
+def _database() -> Iterator[Metric]:
+    """Yield the database's metrics, or only that it does not answer; simultaneous scrapes get the same answer."""
+    found = bounded.ask({"metrics": _read}, within=LONGEST, late=[_up("database", 0)])
+    yield from found["metrics"]
+
+
+def _read() -> list[Metric]:
+    """Read all metrics in one transaction, which writes nothing and so holds nobody back."""
+    until, found = time.monotonic() + ASKED, [_up("database", 1)]
+    gauge = GaugeMetricFamily(
+        "holdpoint_database_figures", "1 where these figures are told, 0 where PostgreSQL did not.", labels=["family"]
+    )
+    try:
+        with transaction.atomic():
+            for asked, family in enumerate(FAMILIES):
+                figures = _family(family, (until - time.monotonic()) / (len(FAMILIES) - asked))
+                gauge.add_metric([_name(family)], bool(figures))
+                found += figures
+    except Error as error:
+        log.warning("metrics.no_database", error=str(error) or type(error).__name__)
+        return [_up("database", 0)]
+    return [*found, gauge]
+
+
+def _family(read: Family, share: float) -> list[Metric]:
+    """Read one kind of metrics, each of its statements in `share` seconds; none if one failed or no time is left."""
+    timeout = int(min(share, STATEMENT) * 1000)
+    if timeout < 1:  # 0 would be for ever
+        log.warning("metrics.left_out", family=_name(read), error="no time was left")
+        return []
+    run_sql(f"SET LOCAL statement_timeout = {timeout}", [], prepare=False)  # its first statement
+    try:
+        with transaction.atomic():
+            return list(read())
+    except Error as error:
+        log.warning("metrics.left_out", family=_name(read), error=str(error) or type(error).__name__)
+        return []
+
+
+def _name(family: Family) -> str:
+    return family.__name__.strip("_")
+
+
+def _delays() -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "holdpoint_horizon_age_seconds",
+        "Seconds for which an open transaction that wrote has held readers back, in whatever database of the server.",
+        horizon_age().seconds,
+    )
+
+
+def _seals() -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "holdpoint_sealer_lag_seconds", "Age of the oldest event that could be sealed and is not.", sealer.lag()
+    )
+
+
+def _processes() -> Iterator[Metric]:
+    if (age := SweeperPass.age()) is not None:
+        yield GaugeMetricFamily("holdpoint_sweeper_age_seconds", "Seconds since the sweeper last finished a pass.", age)
+    yield GaugeMetricFamily(
+        "holdpoint_worker_processes", "Processes of workers that were heard of lately.", Worker.objects.there().count()
+    )
+
+
+def _runs() -> Iterator[Metric]:
+    number = GaugeMetricFamily(
+        "holdpoint_runs", "Runs that have not ended, up to 5,000 of a status.", labels=["agent", "status"]
+    )
+    due = GaugeMetricFamily(
+        "holdpoint_run_due_seconds", "For how long the run that is due longest waits for a worker.", labels=["agent"]
+    )
+    known, numbers, waits = registry.names(), Counter[tuple[str, str]](), dict[str, float]()
+    for name, counts, longest in Run.objects.figures_by_agent():
+        agent = name if name in known else OTHERS
+        waits[agent] = max(longest, waits.get(agent, 0.0))
+        for status, count in counts.items():
+            numbers[agent, status] += count
+    for labels, count in numbers.items():
+        number.add_metric(labels, count)
+    for agent, longest in waits.items():
+        due.add_metric([agent], longest)
+    yield number
+    yield due
+
+
+def _gates() -> Iterator[Metric]:
+    gates = GaugeMetricFamily(
+        "holdpoint_gates", "Gates that ask, and those of them past their deadline.", labels=["team", "policy", "state"]
+    )
+    for team, policy, number, overdue in Gate.objects.asking():
+        gates.add_metric([team, policy, "open"], number)
+        gates.add_metric([team, policy, "overdue"], overdue)
+    yield gates
+    unrun = GaugeMetricFamily(
+        "holdpoint_gates_not_run", "Approved gates of which nothing has run, minutes later.", labels=["team"]
+    )
+    for team, number in Unrun.objects.by_team():
+        unrun.add_metric([team], number)
+    yield unrun
+
+
+def _webhooks() -> Iterator[Metric]:
+    deliveries = GaugeMetricFamily(
+        "holdpoint_deliveries",
+        "Messages to webhooks that are to be sent, and of each webhook's last hundred those that failed.",
+        labels=["status"],
+    )
+    deliveries.add_metric(["pending"], Delivery.objects.pending().count())
+    deliveries.add_metric(["failed"], Delivery.objects.lately_failed())
+    yield deliveries
+    failing = Webhook.objects.failing().count()
+    yield GaugeMetricFamily("holdpoint_webhooks_failing", "Webhooks to which the last message did not go.", failing)
+
+
+def _notices() -> Iterator[Metric]:
+    notices = GaugeMetricFamily(
+        "holdpoint_notices",
+        "Messages to people, up to 5,000: those that are due and not sent, and those that failed within a day.",
+        labels=["channel", "status"],
+    )
+    failing = GaugeMetricFamily(
+        "holdpoint_notice_channel_failing_seconds", "For how long a channel has reached nobody.", labels=["channel"]
+    )
+    for channel, due, failed, since in ChannelState.objects.figures():
+        notices.add_metric([channel, "due"], due)
+        notices.add_metric([channel, "failed"], failed)
+        failing.add_metric([channel], since)
+    yield notices
+    yield failing
+
+
+FAMILIES = (_delays, _seals, _processes, _runs, _gates, _webhooks, _notices)
+
+
+def _broker() -> Iterator[Metric]:
+    """Yield the queues' lengths and the canary's age, or only that Redis does not answer within two seconds each."""
+    names = [*registry.queues(), settings.CELERY_TASK_DEFAULT_QUEUE]
+    try:
+        lengths = queues.waiting(names)
+        age = canary_age(settings.REDIS_URL)
+    except redis.RedisError:
+        yield _up("redis", 0)
+        return
+    yield _up("redis", 1)
+    messages = GaugeMetricFamily(
+        "holdpoint_queue_messages", "Messages that no worker has taken yet, by queue.", labels=["queue"]
+    )
+    for name, length in lengths.items():
+        messages.add_metric([name], length)
+    yield messages
+    yield GaugeMetricFamily(
+        "holdpoint_canary_age_seconds", "Seconds since a worker took a message of beat's; 60 is at least that.", age
+    )
+
+
+def _pool() -> Iterator[Metric]:
+    """Yield the figures of this process's pool of PostgreSQL connections, as psycopg_pool counts them."""
+    stats = connections["default"].pool.get_stats()  # type: ignore[attr-defined]
+    size = GaugeMetricFamily(
+        "holdpoint_pool_connections", "Connections of this process to PostgreSQL.", labels=["state"]
+    )
+    for state, name in (("most", "pool_max"), ("open", "pool_size"), ("idle", "pool_available")):
+        size.add_metric([state], stats.get(name, 0))
+    yield size
+    yield GaugeMetricFamily(
+        "holdpoint_pool_waiting", "Requests that wait for a connection now.", stats.get("requests_waiting", 0)
+    )
+    yield CounterMetricFamily(
+        "holdpoint_pool_requests", "Times that a connection was asked for.", stats.get("requests_num", 0)
+    )
+    yield CounterMetricFamily(
+        "holdpoint_pool_wait_seconds", "Seconds waited for one.", stats.get("requests_wait_ms", 0) / MS
+    )
+    yield CounterMetricFamily(
+        "holdpoint_pool_timeouts", "Times that none came in time.", stats.get("requests_errors", 0)
+    )
+
+
+def _up(server: str, value: int) -> Metric:
+    words = {"database": "1 where PostgreSQL answers in time.", "redis": "1 where Redis answers."}
+    return GaugeMetricFamily(f"holdpoint_{server}_up", words[server], value)

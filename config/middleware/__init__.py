@@ -1,1 +1,0 @@
-"""Middleware of the whole site, one per module."""
