@@ -67,9 +67,7 @@ types: node ## write the TypeScript client's types from the API's description
 generated: ## write what docs have from the code that declares it
 	@$(INSTALL) requirements-dev.txt
 	@$(PY) -m docs.settings_page
-	@$(PY) -m docs.events
-	@$(PY) -m docs.reference
-	@$(CHECK_ENV) $(PY) -m docs.addresses
+	@$(CHECK_ENV) $(PY) -m docs.generated_pages
 
 pins: ## write requirements*.txt from pyproject.toml; ARGS=--upgrade takes the newest of what that does not pin
 	@$(INSTALL) requirements-dev.txt
@@ -82,7 +80,7 @@ pins: ## write requirements*.txt from pyproject.toml; ARGS=--upgrade takes the n
 bench: browser ## print the figures, with this machine's floor from the same run
 	@$(PY) -m benchmarks $(ARGS)
 
-screenshots: browser ## take pictures of every page into .screenshots and look for faults, on a stack of their own
+screenshots: browser ## take pictures of the pages into .screenshots and look for faults, on a stack of their own
 	@exec $(PY) -m docs.pictures
 
 frameworks:

@@ -1,19 +1,28 @@
-"""Starts a PostgreSQL and a Redis for one section, as durable as in production, and Holdpoint's processes on them."""
+"""Starts a PostgreSQL and a Redis for one section, as durable as in production, and Holdpoint's processes on them.
+
+A peer's own benchmark runs in the peers' environment, on a database of its own.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
 from config.local.servers import DATABASE, Postgres, Redis
 from tests.harness.services import Service, free_port, manage, wait_for_http, web_command
-from tests.harness.session import Session
+from tests.harness.session import ROOT, Session
+
+PEERS = ROOT / ".venv-bench"
 
 
 class Scratch(Session):
@@ -85,3 +94,23 @@ class Scratch(Session):
         """Start a process on these servers, as an installation starts it, which is stopped with them."""
         self.services.append(Service(name, command, self.disk / "logs", dict(env or {}), warm=False))
         return self.services[-1]
+
+
+@cache
+def has_peers() -> bool:
+    """Make the peers' environment if it is missing; tell whether it is there."""
+    wanted = Path(__file__).with_name("peers") / "requirements-peers.txt"
+    done = subprocess.run([sys.executable, str(ROOT / "config/local/install.py"), str(PEERS), str(wanted)])
+    if done.returncode:
+        print("The peers cannot be installed: their figures are left out.", flush=True)
+    return not done.returncode
+
+
+def measure_peer(scratch: Scratch, module: str, mode: str, *numbers: int) -> Any:
+    """Run a peer's module and return the object on its last line."""
+    with psycopg.connect(scratch.admin_url, autocommit=True) as admin:
+        admin.execute("DROP DATABASE IF EXISTS peer WITH (FORCE)")
+        admin.execute("CREATE DATABASE peer")
+    command = [str(PEERS / "bin" / "python"), "-m", f"benchmarks.peers.{module}", mode, scratch.postgres.url("peer")]
+    done = subprocess.run([*command, *map(str, numbers)], check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    return json.loads(done.stdout.splitlines()[-1])

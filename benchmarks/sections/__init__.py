@@ -30,12 +30,12 @@ SECTIONS = {
     "latency": Section("runs.measure_latency", 300, 10),  # decisions
     "whole": Section("runs.measure_whole_runs", 1_000, 40),  # runs
     "memory": Section("runs.measure_memory", 1_000, 50),  # runs
-    "rewinds": Section("rewinds.measure_rewinds", 90, 3, settings={"HOLDPOINT_LOG_LEVEL": "WARNING"}),  # agents
+    "rewinds": Section("flow.measure_rewinds", 90, 3, settings={"HOLDPOINT_LOG_LEVEL": "WARNING"}),  # agents
     "flow": Section("flow.measure_flow", 10_000, 30, settings={"HOLDPOINT_LEASE": "5"}),  # timers
     "pages": Section("pages.measure_pages", 1_000_000, 500, REFUNDS),  # runs
-    "weight": Section("browsing.measure_weight", 1, 1, REFUNDS),
-    "clearing": Section("browsing.measure_clearing", 100, 12),  # gates
-    "sockets": Section("sockets.measure_sockets", 1_000, 60, REFUNDS),  # sockets
+    "weight": Section("pages.measure_weight", 1, 1, REFUNDS),
+    "clearing": Section("pages.measure_clearing", 100, 12),  # gates
+    "sockets": Section("pages.measure_sockets", 1_000, 60, REFUNDS),  # sockets
     "outside": Section("outside.measure_outside", 400, 24),  # gates
 }
 

@@ -17,8 +17,7 @@ import httpx
 
 from benchmarks.clients import Clients, Program
 from benchmarks.driving import approve_gate, make_ann, team_of
-from benchmarks.figures import Figure
-from benchmarks.measuring import compute_percentile
+from benchmarks.figures import Figure, compute_percentile
 from benchmarks.scratch import Scratch
 from benchmarks.workload import Workload
 from tests.factories.people import bob

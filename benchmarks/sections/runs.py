@@ -21,16 +21,15 @@ from agents.definition.registry import agent_named
 from approvals.models import Gate
 from benchmarks.agents import run_hop
 from benchmarks.driving import approve_gate, completed_runs, make_ann, relay_runs, start_agent, wait_for_gates
-from benchmarks.figures import Figure
-from benchmarks.measuring import (
+from benchmarks.figures import (
+    Figure,
     compute_percentile,
     processor_seconds,
     record_commits,
     resident_megabytes,
     wait_for_word,
 )
-from benchmarks.peers.environment import has_peers, measure_peer
-from benchmarks.scratch import Scratch
+from benchmarks.scratch import Scratch, has_peers, measure_peer
 from checkpoints.postgresql.sql import run_sql
 from tests.harness.signed_in_clients import session_of
 from tests.harness.waiting import until

@@ -16,10 +16,8 @@ from collections.abc import Iterator
 import psycopg
 from django.contrib.auth.models import Group
 
-from benchmarks.figures import Figure
-from benchmarks.measuring import compute_percentile
-from benchmarks.peers.environment import has_peers, measure_peer
-from benchmarks.scratch import Scratch
+from benchmarks.figures import Figure, compute_percentile
+from benchmarks.scratch import Scratch, has_peers, measure_peer
 from benchmarks.workload import Workload
 from checkpoints import store
 from checkpoints.actors import SYSTEM, of_agent

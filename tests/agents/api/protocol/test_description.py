@@ -15,7 +15,7 @@ from ninja import Schema
 
 from agents.api.interface import api
 from agents.models.token import FOR_AGENTS, TokenScope
-from docs import addresses
+from docs.generated_pages import DOCS, write_addresses
 from tests.agents.api.sent_requests import address, ask, document, looked_at, operations, paths, reader_of, takes_a_body
 from tests.factories import ann, decide, make_gate, make_team
 
@@ -46,9 +46,9 @@ def test_no_page_of_documentation_is_served() -> None:
 
 
 def test_the_page_of_addresses_names_every_one_and_is_as_it_would_be_generated() -> None:
-    text = addresses.PAGE.read_text()
+    text = (DOCS / "addresses.md").read_text()
     assert set(re.findall(r"^\| `[A-Z]+ (/api/[^?`]+)", text, re.M)) == set(paths())
-    assert text == addresses.page(document()), "run `make generated`"
+    assert text == write_addresses(document()), "run `make generated`"
 
 
 def test_the_page_about_the_api_names_every_scope_and_no_address_that_is_not_there() -> None:

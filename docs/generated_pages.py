@@ -1,19 +1,31 @@
-"""Writes docs/reference.md, what an author imports, in the words of the code itself; `make generated` runs it.
+"""Writes what docs have from the code that declares it, but for the settings; `make generated` runs it.
 
-It reads the source and imports none of it: fields keep the comments that stand beside them.
+docs/addresses.md: every address of the HTTP API, from its description. docs/events.md: the table of the kinds of
+events. docs/reference.md: what an author imports, in the words of the code itself; its source is read and none of it is
+imported, so that fields keep the comments that stand beside them.
 """
 
 from __future__ import annotations
 
 import ast
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import agents
+from checkpoints.events.kinds import KINDS
 
-PAGE = Path(__file__).with_suffix(".md")
-HEAD = """# Reference
+DOCS = Path(__file__).parent
+MARK = "<!-- `make generated` writes what follows from checkpoints/events/kinds.py. -->\n"
+ADDRESSES = """# Addresses of the HTTP API
+
+Every address, as `GET /api/openapi.json` describes it, with the scope that a token needs. [The HTTP API](api.md) says
+how they go together. `make generated` writes this page.
+"""
+REFERENCE = """# Reference
 
 Every public name of `agents` and `agents.testing`, as the code declares and explains it. `make generated` writes it.
 [Writing an agent](agents.md), [What a run does](runs.md) and [Testing an agent](testing.md) say when to use which.
@@ -22,11 +34,45 @@ SET_BY_ITSELF = r"init=False|^kind: ClassVar"  # what a decorator sets is none o
 WITH_METHODS = ("Agent", "Trial")  # of the others only the runtime calls any
 
 
+def write_addresses(description: Mapping[str, Any]) -> str:
+    """Return docs/addresses.md: a table for each group of addresses in the API's description."""
+    operations = [
+        (f"{method.upper()} {path}", operation)
+        for path, methods in description["paths"].items()
+        for method, operation in methods.items()
+    ]
+    parts = [ADDRESSES]
+    for tag in dict.fromkeys(operation["tags"][0] for _, operation in operations):
+        parts.append(f"\n## {tag.capitalize()}\n\n| address | does | scope |\n|---|---|---|\n")
+        for address, operation in operations:
+            if operation["tags"][0] == tag:
+                words = " ".join(operation["description"].split())
+                parts.append(f"| `{address}{_query(operation)}` | {words} | {_scopes(operation)} |\n")
+    return "".join(parts)
+
+
+def _query(operation: Mapping[str, Any]) -> str:
+    names = [parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "query"]
+    return "?" + "&".join(f"{name}=" for name in names) if names else ""
+
+
+def _scopes(operation: Mapping[str, Any]) -> str:
+    scopes = chain.from_iterable(way.get("token", ()) for way in operation["security"])
+    return ", ".join(f"`{scope}`" for scope in scopes) or "none"
+
+
+def write_events(page: str) -> str:
+    """Return the page with its words up to the mark, and the table of all kinds after it."""
+    words = page.partition(MARK)[0]
+    rows = [f"| `{kind}` | {of.subject} | {of.when} | {of.data or 'none'} |\n" for kind, of in KINDS.items()]
+    return f"{words}{MARK}\n| kind | subject | when | data |\n|---|---|---|---|\n{''.join(rows)}"
+
+
 class Module:
     """The source of a module, and what it declares by name."""
 
     def __init__(self, name: str) -> None:
-        source = (PAGE.parents[1] / name.replace(".", "/")).with_suffix(".py").read_text()
+        source = (DOCS.parent / name.replace(".", "/")).with_suffix(".py").read_text()
         self.lines = source.splitlines()
         self.body = ast.parse(source).body
         self.classes = {node.name: node for node in self.body if isinstance(node, ast.ClassDef)}
@@ -98,10 +144,10 @@ def options_of_decorators(module: Module) -> dict[str, str]:
     }
 
 
-def page() -> str:
-    """Return the whole page: a section for each name, a decorator's with the options that it takes."""
+def write_reference() -> str:
+    """Return docs/reference.md: a section for each name, a decorator's with the options that it takes."""
     options = Module("agents.definition.options")
-    sections = [HEAD]
+    sections = [REFERENCE]
     for home, names in (agents._HOMES | {"agents.testing.trial": ("Trial",)}).items():
         module = Module(home)
         decorators = options_of_decorators(module) if home.endswith(".decorators") else {}
@@ -114,4 +160,12 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    import django
+
+    os.environ["DJANGO_SETTINGS_MODULE"] = "config.checking"
+    django.setup()
+    from agents.api.interface import api
+
+    (DOCS / "addresses.md").write_text(write_addresses(api.get_openapi_schema(path_prefix="/api/")))
+    (DOCS / "events.md").write_text(write_events((DOCS / "events.md").read_text()))
+    (DOCS / "reference.md").write_text(write_reference())
