@@ -18,7 +18,7 @@ from __future__ import annotations
 import hmac
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from ipaddress import ip_address, ip_network
 
 import prometheus_client as prometheus
@@ -50,7 +50,6 @@ from config.middleware import is_local, trusted_address
 STATEMENT = 1.0  # seconds for one at most
 ASKED = 1.9  # seconds after which no more is asked for
 LONGEST = 3.0  # seconds for all of them
-MS = 1000
 Family = Callable[[], Iterable[Metric]]
 bounded = BoundedChecks[list[Metric]]()
 log = structlog.get_logger(__name__)
@@ -130,17 +129,13 @@ def _sends_token(request: HttpRequest) -> bool:
 
 def _asks_from_inside(request: HttpRequest) -> bool:
     """Tell whether the client's address may read the metrics."""
-    if settings.HOLDPOINT_METRICS_NETWORKS:
-        return _within(trusted_address(request), settings.HOLDPOINT_METRICS_NETWORKS)
-    return not settings.HOLDPOINT_METRICS_TOKEN and is_local(request)
-
-
-def _within(address: str, networks: list[str]) -> bool:
+    if not settings.HOLDPOINT_METRICS_NETWORKS:
+        return not settings.HOLDPOINT_METRICS_TOKEN and is_local(request)
     try:
-        client = ip_address(address)
+        client = ip_address(trusted_address(request))
     except ValueError:  # no trusted address
         return False
-    return any(client in ip_network(network) for network in networks)
+    return any(client in ip_network(network) for network in settings.HOLDPOINT_METRICS_NETWORKS)
 
 
 def _database() -> Iterator[Metric]:
@@ -209,70 +204,45 @@ def _processes() -> Iterator[Metric]:
 
 
 def _runs() -> Iterator[Metric]:
-    number = GaugeMetricFamily(
-        "holdpoint_runs", "Runs that have not ended, up to 5,000 of a status.", labels=["agent", "status"]
-    )
-    due = GaugeMetricFamily(
-        "holdpoint_run_due_seconds", "For how long the run that is due longest waits for a worker.", labels=["agent"]
-    )
-    known, numbers, waits = registry.names(), Counter[tuple[str, str]](), dict[str, float]()
+    known, numbers, waits = registry.names(), Counter[tuple[str, str]](), dict[tuple[str], float]()
     for name, counts, longest in Run.objects.figures_by_agent():
         agent = name if name in known else OTHERS
-        waits[agent] = max(longest, waits.get(agent, 0.0))
+        waits[agent,] = max(longest, waits.get((agent,), 0.0))
         for status, count in counts.items():
             numbers[agent, status] += count
-    for labels, count in numbers.items():
-        number.add_metric(labels, count)
-    for agent, longest in waits.items():
-        due.add_metric([agent], longest)
-    yield number
-    yield due
+    words = "Runs that have not ended, up to 5,000 of a status."
+    yield _gauge("holdpoint_runs", words, ["agent", "status"], numbers)
+    words = "For how long the run that is due longest waits for a worker."
+    yield _gauge("holdpoint_run_due_seconds", words, ["agent"], waits)
 
 
 def _gates() -> Iterator[Metric]:
-    gates = GaugeMetricFamily(
-        "holdpoint_gates", "Gates that ask, and those of them past their deadline.", labels=["team", "policy", "state"]
-    )
+    figures = {}
     for team, policy, number, overdue in Gate.objects.asking():
-        gates.add_metric([team, policy, "open"], number)
-        gates.add_metric([team, policy, "overdue"], overdue)
-    yield gates
-    unrun = GaugeMetricFamily(
-        "holdpoint_gates_not_run", "Approved gates of which nothing has run, minutes later.", labels=["team"]
-    )
-    for team, number in Unrun.objects.by_team():
-        unrun.add_metric([team], number)
-    yield unrun
+        figures |= {(team, policy, "open"): number, (team, policy, "overdue"): overdue}
+    words = "Gates that ask, and those of them past their deadline."
+    yield _gauge("holdpoint_gates", words, ["team", "policy", "state"], figures)
+    unrun = {(team,): number for team, number in Unrun.objects.by_team()}
+    yield _gauge("holdpoint_gates_not_run", "Approved gates of which nothing has run, minutes later.", ["team"], unrun)
 
 
 def _webhooks() -> Iterator[Metric]:
-    deliveries = GaugeMetricFamily(
-        "holdpoint_deliveries",
-        "Messages to webhooks that are to be sent, and of each webhook's last hundred those that failed.",
-        labels=["status"],
-    )
-    deliveries.add_metric(["pending"], Delivery.objects.pending().count())
-    deliveries.add_metric(["failed"], Delivery.objects.lately_failed())
-    yield deliveries
+    figures = {("pending",): Delivery.objects.pending().count(), ("failed",): Delivery.objects.lately_failed()}
+    words = "Messages to webhooks that are to be sent, and of each webhook's last hundred those that failed."
+    yield _gauge("holdpoint_deliveries", words, ["status"], figures)
     failing = Webhook.objects.failing().count()
     yield GaugeMetricFamily("holdpoint_webhooks_failing", "Webhooks to which the last message did not go.", failing)
 
 
 def _notices() -> Iterator[Metric]:
-    notices = GaugeMetricFamily(
-        "holdpoint_notices",
-        "Messages to people, up to 5,000: those that are due and not sent, and those that failed within a day.",
-        labels=["channel", "status"],
-    )
-    failing = GaugeMetricFamily(
-        "holdpoint_notice_channel_failing_seconds", "For how long a channel has reached nobody.", labels=["channel"]
-    )
+    figures, failing = {}, {}
     for channel, due, failed, since in ChannelState.objects.figures():
-        notices.add_metric([channel, "due"], due)
-        notices.add_metric([channel, "failed"], failed)
-        failing.add_metric([channel], since)
-    yield notices
-    yield failing
+        figures |= {(channel, "due"): due, (channel, "failed"): failed}
+        failing[channel,] = since
+    words = "Messages to people, up to 5,000: those that are due and not sent, and those that failed within a day."
+    yield _gauge("holdpoint_notices", words, ["channel", "status"], figures)
+    words = "For how long a channel has reached nobody."
+    yield _gauge("holdpoint_notice_channel_failing_seconds", words, ["channel"], failing)
 
 
 FAMILIES = (_delays, _seals, _processes, _runs, _gates, _webhooks, _notices)
@@ -288,12 +258,8 @@ def _broker() -> Iterator[Metric]:
         yield _up("redis", 0)
         return
     yield _up("redis", 1)
-    messages = GaugeMetricFamily(
-        "holdpoint_queue_messages", "Messages that no worker has taken yet, by queue.", labels=["queue"]
-    )
-    for name, length in lengths.items():
-        messages.add_metric([name], length)
-    yield messages
+    waiting = {(name,): length for name, length in lengths.items()}
+    yield _gauge("holdpoint_queue_messages", "Messages that no worker has taken yet, by queue.", ["queue"], waiting)
     yield GaugeMetricFamily(
         "holdpoint_canary_age_seconds", "Seconds since a worker took a message of beat's; 60 is at least that.", age
     )
@@ -302,24 +268,24 @@ def _broker() -> Iterator[Metric]:
 def _pool() -> Iterator[Metric]:
     """Yield the figures of this process's pool of PostgreSQL connections, as psycopg_pool counts them."""
     stats = connections["default"].pool.get_stats()  # type: ignore[attr-defined]
-    size = GaugeMetricFamily(
-        "holdpoint_pool_connections", "Connections of this process to PostgreSQL.", labels=["state"]
-    )
-    for state, name in (("most", "pool_max"), ("open", "pool_size"), ("idle", "pool_available")):
-        size.add_metric([state], stats.get(name, 0))
-    yield size
-    yield GaugeMetricFamily(
-        "holdpoint_pool_waiting", "Requests that wait for a connection now.", stats.get("requests_waiting", 0)
-    )
-    yield CounterMetricFamily(
-        "holdpoint_pool_requests", "Times that a connection was asked for.", stats.get("requests_num", 0)
-    )
-    yield CounterMetricFamily(
-        "holdpoint_pool_wait_seconds", "Seconds waited for one.", stats.get("requests_wait_ms", 0) / MS
-    )
-    yield CounterMetricFamily(
-        "holdpoint_pool_timeouts", "Times that none came in time.", stats.get("requests_errors", 0)
-    )
+    names = {"most": "pool_max", "open": "pool_size", "idle": "pool_available"}
+    sizes = {(state,): stats.get(name, 0) for state, name in names.items()}
+    yield _gauge("holdpoint_pool_connections", "Connections of this process to PostgreSQL.", ["state"], sizes)
+    waiting = stats.get("requests_waiting", 0)
+    yield GaugeMetricFamily("holdpoint_pool_waiting", "Requests that wait for a connection now.", waiting)
+    for name, words, figure in (
+        ("holdpoint_pool_requests", "Times that a connection was asked for.", stats.get("requests_num", 0)),
+        ("holdpoint_pool_wait_seconds", "Seconds waited for one.", stats.get("requests_wait_ms", 0) / 1000),
+        ("holdpoint_pool_timeouts", "Times that none came in time.", stats.get("requests_errors", 0)),
+    ):
+        yield CounterMetricFamily(name, words, figure)
+
+
+def _gauge(name: str, words: str, labels: list[str], figures: Mapping[tuple[str, ...], float]) -> Metric:
+    gauge = GaugeMetricFamily(name, words, labels=labels)
+    for values, figure in figures.items():
+        gauge.add_metric(values, figure)
+    return gauge
 
 
 def _up(server: str, value: int) -> Metric:

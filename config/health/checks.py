@@ -28,6 +28,7 @@ from django.http import HttpRequest
 from django.http import JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
+from functools import partial
 import redis
 import time
 from threading import Lock
@@ -101,7 +102,8 @@ def healthz(request: HttpRequest) -> JsonResponse:
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
     """Answer 200 if PostgreSQL, Redis, the sweeper and a worker work, else 503; what does little harm is "degraded"."""
-    parts = bounded.ask(CHECKS | HARMLESS, within=ANSWERED_WITHIN, late=LATE)
+    checks = {name: partial(find_part_fault, check) for name, check in (CHECKS | HARMLESS).items()}
+    parts = bounded.ask(checks, within=ANSWERED_WITHIN, late=LATE)
     harmless = {name: parts.pop(name) for name in HARMLESS}
     ready = not any(parts.values())
     body: dict[str, object] = {"status": ("degraded" if any(harmless.values()) else "ready") if ready else "not ready"}
@@ -120,34 +122,33 @@ def may_see_parts(request: HttpRequest, database: str) -> bool:
         return False
 
 
-def postgresql() -> str:
-    """Return the fault of PostgreSQL, or ""."""
+def find_part_fault(check: Callable[[], str]) -> str:
+    """Return the fault that a check finds, or that it can find none while a server is away; or ""."""
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
+        return check()
     except DatabaseError:
-        return "does not answer"
+        return "does not answer" if check is postgresql else "unknown: PostgreSQL does not answer"
+    except redis.RedisError:
+        return "does not answer" if check is redis_server else "unknown: Redis does not answer"
+
+
+def postgresql() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
     return ""
 
 
 def redis_server() -> str:
-    """Return the fault of Redis, or ""."""
-    try:
-        with connect_redis(settings.REDIS_URL) as client:
-            client.ping()
-    except redis.RedisError:
-        return "does not answer"
+    with connect_redis(settings.REDIS_URL) as client:
+        client.ping()
     return ""
 
 
 def sweeper() -> str:
     """Return the fault of the sweeper, by the database's clock, or ""."""
-    try:
-        if SweeperPass.objects.filter(at__gte=Now() - SWEEPER_SILENT).exists():
-            return ""
-        latest = SweeperPass.latest()
-    except DatabaseError:
-        return "unknown: PostgreSQL does not answer"
+    if SweeperPass.objects.filter(at__gte=Now() - SWEEPER_SILENT).exists():
+        return ""
+    latest = SweeperPass.latest()
     return f"silent since {latest.at.isoformat()}" if latest else "has never run"
 
 
@@ -156,22 +157,14 @@ def worker() -> str:
 
     A worker that is busy with long steps counts as present: each of its processes reports itself.
     """
-    try:
-        if not Worker.objects.there().exists():
-            return f"none was heard of for {SILENT.seconds} s"
-        return deaf_workers.describe_ended_worker()
-    except DatabaseError:
-        return "unknown: PostgreSQL does not answer"
-    except redis.RedisError:
-        return "unknown: Redis does not answer"
+    if not Worker.objects.there().exists():
+        return f"none was heard of for {SILENT.seconds} s"
+    return deaf_workers.describe_ended_worker()
 
 
 def readers() -> str:
     """Return for how long, and by whom, readers of events are held back; "" unless it is too long."""
-    try:
-        age = horizon_age()
-    except DatabaseError:
-        return "unknown: PostgreSQL does not answer"
+    age = horizon_age()
     return f"held back for {age.seconds:.0f} s by {age.holder}" if age.seconds > READERS_LATE else ""
 
 

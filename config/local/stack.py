@@ -198,13 +198,9 @@ class Stack:
         running += [(name, server.process) for name, server in self.servers if server.process is not None]
         for name, process in running:
             if (code := process.poll()) is not None:
-                raise StackRefused(self.told_of(name, code))
-
-    def told_of(self, name: str, code: int) -> str:
-        """Return the message that a process ended, with its last lines if it ended by itself: they say why."""
-        ended = f"The {name} process ended with exit code {code}; everything else is stopped."
-        words = self.console.last_words(name) if code > 0 else ""
-        return f"{ended} It said last:\n{words}" if words else ended
+                ended = f"The {name} process ended with exit code {code}; everything else is stopped."
+                words = self.console.last_words(name) if code > 0 else ""  # where it ended by itself, they say why
+                raise StackRefused(f"{ended} It said last:\n{words}" if words else ended)
 
     def supervise(self, look: Callable[[], None]) -> None:
         """Restart parts that end by themselves, for ever; raises Stopping when asked to end.
@@ -280,22 +276,13 @@ class Stack:
         child.process.wait()
 
 
-def port_is_free(port: int) -> bool:
-    """Tell whether this machine's `port` can be listened on."""
+def any_port(wish: int) -> int:
+    """Return `wish` where this machine's port of that number can be listened on, else one that can."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
-
-
-def any_port(wish: int) -> int:
-    """Return `wish` where that port is free, else one that is."""
-    if wish < 65536 and port_is_free(wish):
-        return wish
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+            probe.bind(("127.0.0.1", wish))
+        except (OSError, OverflowError):
+            probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
