@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 from checkpoints.models import Run
 from config import examples
 from config.local.servers import redis_binary
-from tests.config.test_requirements import direct, installed_from
+from tests.config.test_project import direct, installed_from
 from tests.config.test_settings import GOOD, described, python
 from tests.conftest import Starter
 from tests.harness.services import Service, free_port

@@ -1,4 +1,4 @@
-"""`make run` on the real thing: what it starts, what it refuses, what it leaves behind."""
+"""`make run` on the real thing: what it starts, what it refuses, what it revives, what it leaves behind."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import psycopg
 import pytest
+from django.contrib.auth.models import Group, User
 
-from config.local import restarts
+from approvals.models import Policy
+from checkpoints.access.permissions import DECIDE_GATE, REWIND_RUN, START_RUN, members_where
+from config.local import process, restarts, seed, stack
+from config.local.console import Console
 from config.local.restarts import SETTLED, Revival
 from config.local.servers import DATABASE
 from tests.config.local.started_stack import COMMAND, Stack, environment, started_before
@@ -40,10 +46,10 @@ def start(tmp_path: Path) -> Iterator[Start]:
         return stacks[-1]
 
     yield starting
-    for stack in stacks:
-        if stack.service.alive:
-            stack.interrupt()
-        stack.service.kill()
+    for each in stacks:
+        if each.service.alive:
+            each.interrupt()
+        each.service.kill()
 
 
 def refused(home: Path, *, command: str = "run", port: int = 0, **more: str) -> str:
@@ -297,3 +303,42 @@ def test_the_command_is_what_make_run_calls() -> None:
     recipe = run("make", "-n", "run", "VENV=/venv").stdout
     assert f"/venv/bin/python {' '.join(COMMAND[1:])}" in recipe
     assert (ROOT / "config" / "local" / "__main__.py").exists()
+
+
+def test_a_part_that_the_system_cannot_start_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An OSError ended the whole stack, and the part was no longer among those to be started again."""
+    home: Any = SimpleNamespace(path=tmp_path)
+    own = stack.Stack(home, Console(), 0)
+    own.start("sweeper", "-c", "").process.wait()
+    real, full = process.spawn_process, [OSError(12, "Cannot allocate memory")]
+
+    def spawn(*args: Any, **how: Any) -> Any:
+        if full:
+            raise full.pop()
+        return real(*args, **how)
+
+    monkeypatch.setattr(stack, "spawn_process", spawn)
+    for _ in range(2):
+        assert [child.name for child in own.children] == ["sweeper"]
+        own.revive()  # it has ended
+        assert own.revivals["sweeper"].due is not None
+        own.revivals["sweeper"].due = 0.0
+        own.revive()  # its pause is over
+    assert not full
+    (child,) = own.children
+    child.process.wait()
+    assert own.revivals["sweeper"].pause == 2 * restarts.FIRST
+
+
+@pytest.mark.whole_database
+def test_finance_has_two_people_who_decide_and_one_who_starts_and_rewinds() -> None:
+    """It had one person, who could decide only what others asked, and neither start nor rewind anything."""
+    seed.make_people("no password of anybody")
+    seed.make_policies()
+    finance = Group.objects.get(name="Finance").pk
+    may = {
+        right: set(User.objects.filter(pk__in=members_where(right, teams=[finance])[finance]).values_list("username"))
+        for right in (DECIDE_GATE, START_RUN, REWIND_RUN)
+    }
+    assert may == {DECIDE_GATE: {("mira",), ("lena",)}, START_RUN: {("mira",)}, REWIND_RUN: {("mira",)}}
+    assert Policy.objects.named("", team=Group.objects.get(pk=finance)).reviewer_ids == [finance]

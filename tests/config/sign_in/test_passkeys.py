@@ -1,21 +1,27 @@
-"""Passkeys in a real browser with a virtual authenticator: added, signed in with, and asked for by a gate's policy."""
+"""Passkeys in a real browser with a virtual authenticator, and what is sent in place of a passkey's answer."""
 
 from __future__ import annotations
 
+import json
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from allauth.mfa.models import Authenticator
+from django.test import Client
 from playwright.sync_api import BrowserContext, CDPSession, Page, expect
 
 from approvals.models import Gate
 from checkpoints.models import Event
+from tests.config.sign_in.test_factors import fresh_limits
 from tests.factories import make_gate, make_policy, make_team, make_user
 from tests.factories.events import data_of
 from tests.harness.browser_checks import check_each_look, watched
 from tests.harness.services import free_port, wait_for_http, web_command
+from tests.harness.signed_in_clients import confirmed
 
+__all__ = ["fresh_limits"]
 NewContext = Callable[..., BrowserContext]
 PASSWORD = "open sesame again"
 DEVICE = {
@@ -137,3 +143,49 @@ def test_a_passkey_of_another_account_is_no_second_factor(browser: Any, site: st
     expect(page.get_by_role("heading", name="One more step")).to_be_visible()
     page.get_by_role("button", name="Use your passkey").click()
     expect(page.locator("hp-passkey [role=alert]")).to_be_visible()
+
+
+HUGE = 2**62  # bytes that no machine has
+
+
+def coded(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def answer(*, raw_id: Any = "AAAA", **parts: Any) -> str:
+    """A passkey's answer of the right shape, but for what is given."""
+    said = json.dumps({"type": "webauthn.get", "challenge": "AAAA", "origin": "http://localhost:8000"})
+    response = {
+        "clientDataJSON": coded(said.encode()), "authenticatorData": coded(bytes(37)), "signature": "AAAA",
+        "userHandle": "MQ", **parts,
+    }  # fmt: skip
+    return json.dumps({"id": raw_id, "rawId": raw_id, "type": "public-key", "response": response})
+
+
+EXTENDED = coded(bytes(32) + b"\x81" + bytes(4))  # says that extensions follow, and ends
+JUNK = {
+    "deep JSON": "[" * 100_000, "a number of many digits": "1" * 5_000, "no object": "[1]", "no answer": "{}",
+    "an answer of another type": '{"response": 1}', "bytes by their number": answer(raw_id=HUGE),
+    "a signature by its number": answer(signature=HUGE), "an owner by their number": answer(userHandle=HUGE),
+    "extensions that are missing": answer(authenticatorData=EXTENDED),
+    "deep extensions": answer(authenticatorData=coded(bytes(32) + b"\x81" + bytes(4) + b"\x81" * 50_000)),
+    "deep client data": answer(clientDataJSON=coded(b"[" * 100_000)), "client data of another type": answer(
+        clientDataJSON=coded(b'{"type": 1, "challenge": 5, "origin": []}')),
+    "no base64": answer(signature="\ud800"), "an owner of many digits": answer(userHandle=coded(b"z" * 13)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
+def test_junk_in_place_of_a_passkey_signs_nobody_in_and_breaks_nothing(junk: str) -> None:
+    """Anybody had the server make as many bytes as a number said, and answer 500."""
+    client = Client()
+    client.get("/accounts/passkey/", headers={"Accept": "application/json"})
+    sent = client.post("/accounts/passkey/", {"credential": junk})
+    assert sent["Location"] == "/accounts/login/?passkey=refused"
+
+
+@pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
+def test_junk_adds_and_confirms_nothing(junk: str) -> None:
+    client = confirmed(make_user("Ann Okafor", password="open sesame again"))
+    for page in ("/account/security/passkeys/", "/accounts/reauthenticate/passkey/"):
+        assert client.post(page, {"credential": junk, "name": "A"}).status_code == 200

@@ -1,31 +1,38 @@
-"""Where somebody is signed in: listed, ended one by one or all at once, and gone from the other browser's open page."""
+"""Where somebody is signed in: listed, ended one by one or all at once, by two at once, and gone from an open page."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.test import Client
 from playwright.sync_api import expect
 
-from approvals.accounts import sign_ins, user_agents
+from approvals.accounts import factors, sign_ins, user_agents
 from approvals.models import SignedIn
 from approvals.sessions import digest_of_key
-from checkpoints.models import Event
+from checkpoints import actors
 from config.sign_in import attempts
-from tests.factories import make_user
-from tests.factories.events import data_of
+from config.sign_in.factors import advance_counter
+from tests.config.sign_in.test_factors import (
+    PASSWORD,
+    add_app,
+    code_of,
+    first_step,
+    fresh_limits,
+    is_in,
+    person,
+    second_step,
+    told,
+)
 from tests.harness.browser_checks import check_each_look, is_live, watched
-from tests.harness.signed_in_clients import signed_in
+from tests.harness.racing_threads import race
+from tests.harness.signed_in_clients import confirmed, signed_in
 
-PASSWORD = "open sesame again"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 SAFARI = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 Version/18.0 Mobile Safari/604.1"
-
-
-def somebody() -> User:
-    return make_user("Ann Okafor", password=PASSWORD)
 
 
 def sign_in(user: User, agent: str = FIREFOX, address: str = "203.0.113.9") -> Client:
@@ -35,21 +42,13 @@ def sign_in(user: User, agent: str = FIREFOX, address: str = "203.0.113.9") -> C
     return client
 
 
-def is_in(client: Client) -> bool:
-    return client.get("/").status_code == 200
-
-
-def told(kind: str, user: User) -> list[dict[str, Any]]:
-    return [data_of(each) for each in Event.objects.filter(kind=kind, subject=f"user:{user.pk}").order_by("pk")]
-
-
 def number_of(client: Client) -> int:
     found: int = SignedIn.objects.get(session_key=digest_of_key(client.cookies["sessionid"].value)).pk
     return found
 
 
 def test_each_is_listed_with_its_browser_and_its_address() -> None:
-    user = somebody()
+    user = person()
     desk, phone = sign_in(user), sign_in(user, SAFARI, "198.51.100.4")
     page = desk.get("/account/sessions/").content.decode()
     for words in ("Firefox on Linux", "this session", "203.0.113.9", "Safari on iPhone", "198.51.100.4", "by password"):
@@ -61,9 +60,9 @@ def test_each_is_listed_with_its_browser_and_its_address() -> None:
 
 
 def test_one_is_ended_and_nobody_elses() -> None:
-    user = somebody()
+    user = person()
     desk, phone = sign_in(user), sign_in(user, SAFARI)
-    other = sign_in(somebody())
+    other = sign_in(person())
     assert other.post(f"/account/sessions/{number_of(phone)}/removals/").status_code == 404
     assert is_in(phone)
     desk.post(f"/account/sessions/{number_of(phone)}/removals/")
@@ -73,9 +72,9 @@ def test_one_is_ended_and_nobody_elses() -> None:
 
 
 def test_all_others_are_ended_those_from_before_the_list_too() -> None:
-    user = somebody()
+    user = person()
     desk, phone, older = sign_in(user), sign_in(user, SAFARI), signed_in(user)
-    stranger = signed_in(somebody())
+    stranger = signed_in(person())
     assert not SignedIn.objects.filter(session_key=digest_of_key(older.cookies["sessionid"].value)).exists()
     desk.post("/account/sessions/others/removals/")
     assert [is_in(client) for client in (desk, phone, older, stranger)] == [True, False, False, True]
@@ -84,7 +83,7 @@ def test_all_others_are_ended_those_from_before_the_list_too() -> None:
 
 def test_a_confirmation_and_a_new_password_keep_this_session_in_the_list() -> None:
     """Both give it another key."""
-    user = somebody()
+    user = person()
     desk, phone = sign_in(user), sign_in(user, SAFARI)
     desk.post("/accounts/reauthenticate/", {"password": PASSWORD, "next": "/"})
     assert len(sign_ins.open_sessions(user)) == 2
@@ -97,7 +96,7 @@ def test_a_confirmation_and_a_new_password_keep_this_session_in_the_list() -> No
 
 
 def test_use_is_noted_now_and_then() -> None:
-    user = somebody()
+    user = person()
     desk = sign_in(user)
     SignedIn.objects.filter(user=user).update(seen_at="2026-01-01T00:00:00Z")
     desk.get("/")
@@ -109,7 +108,7 @@ def test_use_is_noted_now_and_then() -> None:
 
 
 def test_no_key_of_a_session_is_in_the_list() -> None:
-    user = somebody()
+    user = person()
     key = sign_in(user).cookies["sessionid"].value
     row = SignedIn.objects.get(user=user)
     assert key not in str(vars(row))
@@ -117,7 +116,7 @@ def test_no_key_of_a_session_is_in_the_list() -> None:
 
 
 def test_rows_without_a_session_are_cleared_at_night() -> None:
-    user = somebody()
+    user = person()
     sign_in(user)
     Session.objects.filter(session_key=SignedIn.objects.get(user=user).session_key).delete()
     assert SignedIn.objects.outlived().filter(user=user).delete()[0] == 1
@@ -125,7 +124,7 @@ def test_rows_without_a_session_are_cleared_at_night() -> None:
 
 def test_the_other_browsers_open_page_is_told_at_once(web: str, browser: Any) -> None:
     """Its socket is closed when the session ends, and not at the next heartbeat."""
-    user = somebody()
+    user = person()
     pages = []
     for _ in range(2):
         page = browser.new_context(base_url=web).new_page()
@@ -157,7 +156,7 @@ def test_browsers_are_named_by_what_they_say() -> None:
 
 def test_a_name_in_any_letters_signs_in_and_its_browser_is_known_again() -> None:
     """The cookie of the browser held the name, and a server sends no header of such letters: it answered 500."""
-    user = somebody()
+    user = person()
     User.objects.filter(pk=user.pk).update(username=f"\u0142ukasz-\u5f20-{user.pk}")
     user.refresh_from_db()
     client = sign_in(user)
@@ -167,3 +166,49 @@ def test_a_name_in_any_letters_signs_in_and_its_browser_is_known_again() -> None
     client.post("/accounts/login/", {"login": user.username, "password": PASSWORD})
     before, after = (each.split(":")[:2] for each in (device.value, client.cookies[attempts.DEVICE].value))
     assert before == after
+
+
+__all__ = ["fresh_limits"]
+
+
+def test_of_two_who_send_the_same_code_one_gets_in() -> None:
+    user = person()
+    secret = add_app(confirmed(user))
+    clients, code = [first_step(user) for _ in range(3)], code_of(secret, 1)
+    race([lambda client=client: second_step(client, code) for client in clients])  # type: ignore[misc]
+    assert [is_in(client) for client in clients].count(True) == 1
+
+
+def test_of_two_who_send_the_same_recovery_code_one_gets_in() -> None:
+    user = person()
+    add_app(confirmed(user))
+    [code, *_] = Authenticator.objects.get(user=user, type="recovery_codes").wrap().get_unused_codes()
+    clients = [first_step(user) for _ in range(3)]
+    race([lambda client=client: second_step(client, code) for client in clients])  # type: ignore[misc]
+    assert [is_in(client) for client in clients].count(True) == 1
+
+
+def test_a_counter_goes_up_once() -> None:
+    user = person()
+    add_app(confirmed(user))
+    row = Authenticator.objects.get(user=user, type="totp")
+    value = int(row.data["counter"]) + 5
+    assert race([lambda: advance_counter(row, "counter", value)] * 4).count(True) == 1
+
+
+def test_a_session_that_is_ended_twice_at_once_is_ended_once() -> None:
+    user = person()
+    client = sign_in(user)
+    number = SignedIn.objects.get(user=user).pk
+    by = actors.of_user(user)
+    assert race([lambda: sign_ins.end(user, number, by=by)] * 3).count(True) == 1
+    assert told("user.session_ended", user) == [{"count": 1}]
+    assert not is_in(client)
+
+
+def test_a_factor_that_is_removed_twice_at_once_is_told_of_once() -> None:
+    user = person()
+    add_app(confirmed(user))
+    row = Authenticator.objects.get(user=user, type="totp")
+    race([lambda: factors.remove(user, [row.pk], by=actors.SYSTEM)] * 3)
+    assert sorted(each["factor"] for each in told("user.factor_removed", user)) == ["code", "recovery_code"]

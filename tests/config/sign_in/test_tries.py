@@ -1,21 +1,26 @@
 """Wrong codes are counted by where they come from, so that whoever knows the password shuts its owner out of nothing.
 
 Five wrong codes of a stranger, from anywhere, kept the owner from every code and every passkey for five minutes, sixty
-for the day. Right ones counted too.
+for the day. Right ones counted too. And each web process counted alone; the counts are in Redis, as data that runs
+nothing when it is read.
 """
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
+import redis
 from allauth.core.internal import ratelimit
 from allauth.mfa.models import Authenticator
-from django.test import Client, RequestFactory
+from django.conf import settings
+from django.core.cache import cache, caches
+from django.test import Client, RequestFactory, override_settings
 
 from config.sign_in import attempts, factors
 from tests.config.sign_in.test_factors import PASSWORD, add_app, code_of, fresh_limits, is_in, person
-from tests.config.sign_in.test_passkey_answers import answer
+from tests.config.sign_in.test_passkeys import answer
 from tests.harness.signed_in_clients import confirmed, signed_in
 
 __all__ = ["fresh_limits"]
@@ -181,3 +186,33 @@ def test_a_try_that_is_refused_counts_nowhere() -> None:
     assert attempts.count_try(request, "factor", everywhere) is not None
     assert [attempts.count_try(request, "factor", place, everywhere) for _ in range(4)] == [None] * 4
     assert attempts.count_try(request, "factor", place) is not None
+
+
+def wrong(client: Client, name: str) -> str:
+    return client.post("/accounts/login/", {"login": name, "password": "no"}).content.decode()
+
+
+def test_another_web_process_knows_of_the_wrong_passwords(redis_url: str) -> None:
+    user = person()
+    for _ in range(5):
+        wrong(Client(), user.username)
+    assert "oo many" in wrong(Client(), user.username)
+    assert [*redis.Redis.from_url(redis_url).scan_iter("holdpoint:*:allauth:rl:*")]
+
+
+def test_a_value_that_somebody_pickled_is_not_run(redis_url: str) -> None:
+    redis.Redis.from_url(redis_url).set(cache.make_key("counts"), pickle.dumps([1]))
+    with pytest.raises(ValueError, match="utf"):
+        cache.get("counts")
+
+
+def test_without_redis_nobody_signs_in_and_the_page_says_so() -> None:
+    user = person()
+    away = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    with override_settings(CACHES=away):
+        caches.close_all()
+        answer = Client(raise_request_exception=False).post(
+            "/accounts/login/", {"login": user.username, "password": PASSWORD}
+        )
+    assert answer.status_code == 503
+    assert "sign in" in answer.content.decode()

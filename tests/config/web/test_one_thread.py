@@ -8,15 +8,18 @@ import threading
 import weakref
 from collections.abc import AsyncIterator
 from io import BytesIO
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+import pytest
 from asgiref.sync import SyncToAsync
 from asgiref.testing import ApplicationCommunicator
 from channels.db import database_sync_to_async
 from django.core.handlers.asgi import ASGIHandler
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
+from config import asgi
 from config.web import pages
 from config.web.pages import PagesHandler
 from tests.factories import ann, make_team
@@ -183,3 +186,19 @@ def test_a_request_is_let_go_of_once_it_is_answered_and_not_with_the_next_collec
         assert bodies[0]() is None
     finally:
         gc.enable()
+
+
+def test_all_pages_are_loaded_and_garbage_collected_before_the_rest_is_exempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    class Resolver:
+        @property
+        def url_patterns(self) -> list[object]:
+            done.append("load")
+            return []
+
+    collector = SimpleNamespace(collect=lambda: done.append("collect"), freeze=lambda: done.append("freeze"))
+    monkeypatch.setattr(asgi, "get_resolver", Resolver)
+    monkeypatch.setattr(asgi, "gc", collector)
+    asgi.load_all()
+    assert done == ["load", "collect", "freeze"]
