@@ -1,7 +1,7 @@
 """`make screenshots`: takes pictures of the pages at three widths, light and dark, and prints the pages' faults.
 
-Starts its own stack with the first inbox, and lets people and a program work, so that the pages have a history to show.
-The pictures are in .screenshots/; the few of docs/screenshots/, which the documents show, are replaced by the new ones.
+Starts its own stack with the first inbox, and lets a reviewer work, so that the pages have a history to show. The
+pictures are in .screenshots/; the few of docs/screenshots/, which the documents show, are replaced by the new ones.
 """
 
 from __future__ import annotations
@@ -9,22 +9,19 @@ from __future__ import annotations
 import io
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from tests.config.local.started_stack import Stack, environment
+from tests.config.local.started_stack import Stack
 from tests.harness import chromium
 from tests.harness.browser_checks import by_axe, too_wide, watched
 from tests.harness.session import ROOT
-from tests.harness.waiting import PATIENCE
 
 SHOWN = ROOT / "docs" / "screenshots"
 FOLDER = ROOT / ".screenshots"
@@ -32,153 +29,40 @@ WIDTHS, SCHEMES = (390, 820, 1440), ("light", "dark")
 DEMO = "for the screenshots alone"
 PROPOSE, PAY = "Propose the refund", "Pay the refund"  # steps, by their titles
 FORMS = "form[action$='/changes/']"
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "to": {"type": "string", "title": "To"},
-        "iban": {"type": "string", "title": "IBAN"},
-        "amount": {"type": "string", "title": "Amount", "format": "money", "pattern": r"^[0-9]+\.[0-9]{2}$"},
-    },
-    "required": ["to", "iban", "amount"],
-    "additionalProperties": False,
-}
 # Pages of which the browser complains, by the status that they come with.
 REFUSED = {"missing": "404", "form-address": "405", "form-expired": "403"}
 
 
-class Story:
-    """What people and a program did before: the addresses of runs and gates by the name of the page that shows one."""
-
-    def __init__(self, browser: Browser, stack: Stack) -> None:
-        self.stack = stack
-        self.ann, self.admin = (sign_in(browser, stack.base, who).new_page() for who in ("ann", "admin"))
-        self.pages: dict[str, str] = {}
-        self.work_on_refunds()
-        for name, options in (("large-wire", {"step_up": True}), ("held-wire", {"undo_window": "1 d"})):
-            self.make_policy(name, **options)
-        self.make_policy("large-wire", step_up=False)  # milder: a second administrator has to confirm it
-        self.make_webhook()
-        self.order_dry_run()
-        command = [sys.executable, "manage.py", "token", "payouts", "--owner", "bob", "--team", "Support"]
-        env = environment(stack.home, stack.port)
-        printed = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
-        bearer = {"Authorization": f"Bearer {printed.split()[-1]}"}
-        with httpx.Client(base_url=f"{stack.base}/api", headers=bearer, timeout=PATIENCE) as self.program:
-            self.ask_about_payments()
-        for page in (self.ann, self.admin):
-            page.context.close()
-
-    def work_on_refunds(self) -> None:
-        """Edit, fork and rewind a refund that was paid; send another one back."""
-        page = self.ann
-        open_gate(page, "Jonas Brandt")
-        rewound = self.pages["run"] = run_of(page)
-        page.locator("input[data-type=money]").first.fill("30.00")
-        send_decision(page, "edit")
-        wait_for_words(page, rewound, "Completed")
-        proposed = seq_of(page, PROPOSE)
-        self.pages["fork"] = f"{rewound}checkpoints/{proposed}/fork/"
-        page.goto(self.pages["fork"])
-        with page.expect_response("**/impacts/"):
-            page.get_by_label("Title", exact=True).fill("Jonas Brandt: a voucher instead?")
-        send_previewed(page, ".commit:visible")
-        open_rewind(page, rewound, PROPOSE)
-        with page.expect_response("**/impacts/"):
-            page.get_by_label("Why").last.fill("He only keeps the shade. Offer him a third.")
-        send_previewed(page, "#rewind .commit:visible")
-        wait_for_words(page, rewound, "Held at “Review the refund”")
-        self.pages["comparison"] = f"{rewound}comparisons/?a=5&b={seq_of(page, PROPOSE)}"
-        open_gate(page, "Käthe Mühlbauer")
-        sent_back = self.pages["sent-back"] = run_of(page)
-        page.locator("#decide label[data-choice=reject]").click()
-        page.locator("input[name=then][value=back]").check()
-        page.locator("#feedback").fill("Refund half of it.")
-        send_decision(page, "reject")
-        wait_for_words(page, sent_back, "Held at “Review the refund”")
-        open_gate(page, "Käthe Mühlbauer")
-        send_decision(page, "approve")
-        wait_for_words(page, sent_back, "Completed")
-
-    def ask_about_payments(self) -> None:
-        """Have a program pay what was edited, answer a question, and wait under a policy that wants the password."""
-        paid = self.ask_about("Pay invoice 1016 of ACME", "120.00")
-        self.ann.goto(paid["gate_page"])
-        self.ann.locator("input[data-type=money], input[name$='amount']").first.fill("100.00")
-        send_decision(self.ann, "edit")
-        run = f"/runs/{paid['run']}"
-        token = self.post(f"{run}/claims", worker="billing-2:4202")["token"]
-        effect = self.post(f"{run}/effects", token=token, step="wire")["next"]["effect"]["id"]
-        writes = {"wire_result": {"id": "tx_20931"}}
-        self.post(f"{run}/effects/{effect}/results", token=token, status="done", writes=writes)
-        wait_for_words(self.ann, f"{run}/", "Completed")
-        self.pages |= {"program-run": f"{run}/", "receipt-gate": paid["gate_page"]}
-        asking = self.ask_about("Pay invoice 1017 of ACME", "1120.00")
-        self.ann.goto(asking["gate_page"])
-        self.ann.fill("#ask", "Why is it more than last month?")
-        self.ann.get_by_role("button", name="Ask the agent", exact=True).click()
-        expect(self.ann.locator("#ask")).to_have_value("")
-        [question] = self.program.get(f"/gates/{asking['gate']}/questions").raise_for_status().json()["items"]
-        words = "The order names 14 boxes in place of 12, and the delivery note agrees."
-        self.post(f"/gates/{asking['gate']}/answers", question=question["id"], text=words)
-        undoable = self.ask_about("Pay invoice 1021 of Bergen", "75.00", "held-wire")
-        self.ann.goto(undoable["gate_page"])
-        send_decision(self.ann, "approve")
-        large = self.ask_about("Pay invoice 1020 of Nordlys", "48000.00", "large-wire")
-        self.pages |= {"asked-gate": asking["gate_page"], "hand-over": f"{asking['gate_page']}hand-over/"}
-        self.pages |= {"undo-gate": undoable["gate_page"], "password-gate": large["gate_page"]}
-        self.pages["receipt"] = f"{paid['gate_page']}receipt/"
-
-    def ask_about(self, title: str, amount: str, policy: str = "") -> dict[str, Any]:
-        """Post a gate about one payment."""
-        action = {
-            "id": "wire", "tool": "bank.wire", "title": f"Wire {amount} EUR", "schema": SCHEMA, "undo": "recall_wire",
-            "arguments": {"to": "ACME Ltd", "iban": "DE02120300000000202051", "amount": amount},
-            "pinned": ["/amount", "/iban"],
-        }  # fmt: skip
-        asked = self.post(
-            "/gates", title=title, summary="The delivery note and the order agree with the invoice.", risk="high",
-            amount=f"{amount} EUR", reasons=["The first payment to this account"], actions=[action], policy=policy,
-            state={"invoice": {"of": "ACME Ltd", "due": "2026-12-01"}}, worker="billing-2:4181", deferred=True,
-        )  # fmt: skip
-        return {**asked, "gate_page": f"/gates/{asked['gate']}/"}
-
-    def post(self, address: str, **body: Any) -> Any:
-        return self.program.post(address, json=body).raise_for_status().json()
-
-    def make_policy(self, name: str, *, step_up: bool = False, undo_window: str = "") -> None:
-        """Add a policy, or a version of the one that has the name."""
-        self.admin.goto("/admin/approvals/policy/")
-        known = self.admin.locator("#result_list").get_by_role("link", name=name, exact=True)
-        if known.count():
-            known.click()
-            self.admin.wait_for_url("**/change/")
-        else:
-            self.admin.goto("/admin/approvals/policy/add/")
-            self.admin.locator("[name=team]").select_option(label="Support")
-            self.admin.locator("[name=name]").fill(name)
-        self.admin.locator("[name=step_up]").set_checked(step_up)
-        self.admin.locator("[name=undo_window]").fill(undo_window)
-        self.admin.locator("[name=_save]").click()
-        expect(self.admin.locator(".messagelist, .success").first).to_be_visible()
-
-    def make_webhook(self) -> None:
-        self.admin.goto("/admin/approvals/webhook/add/")
-        self.admin.locator("[name=team]").select_option(label="Support")
-        self.admin.locator("[name=url]").fill("https://erp.example/holdpoint")
-        self.admin.locator("[name=_save]").click()
-
-    def order_dry_run(self) -> None:
-        """Set a strict retention policy, and order a dry run."""
-        page = self.admin
-        page.goto("/accounts/reauthenticate/?next=/admin/checkpoints/retentionpolicy/add/")
-        page.fill("[name=password]", DEMO)
-        page.press("[name=password]", "Enter")
-        page.locator("[name=keep_last]").fill("2")
-        page.locator("[name=_save]").click()
-        page.goto("/admin/checkpoints/retentionpolicy/")
-        page.get_by_role("button", name=re.compile("dry run", re.IGNORECASE)).first.click()
-        page.wait_for_url("**/prune/*/change/")
-        self.pages["dry-run"] = page.url
+def work_on_refunds(page: Page) -> dict[str, str]:
+    """Edit, fork and rewind a refund that was paid, and send another one back; return addresses by their pages."""
+    open_gate(page, "Jonas Brandt")
+    rewound = run_of(page)
+    page.locator("input[data-type=money]").first.fill("30.00")
+    send_decision(page, "edit")
+    wait_for_words(page, rewound, "Completed")
+    proposed = seq_of(page, PROPOSE)
+    fork = f"{rewound}checkpoints/{proposed}/fork/"
+    page.goto(fork)
+    with page.expect_response("**/impacts/"):
+        page.get_by_label("Title", exact=True).fill("Jonas Brandt: a voucher instead?")
+    send_previewed(page, ".commit:visible")
+    open_rewind(page, rewound, PROPOSE)
+    with page.expect_response("**/impacts/"):
+        page.get_by_label("Why").last.fill("He only keeps the shade. Offer him a third.")
+    send_previewed(page, "#rewind .commit:visible")
+    wait_for_words(page, rewound, "Held at “Review the refund”")
+    comparison = f"{rewound}comparisons/?a=5&b={seq_of(page, PROPOSE)}"
+    open_gate(page, "Käthe Mühlbauer")
+    sent_back = run_of(page)
+    page.locator("#decide label[data-choice=reject]").click()
+    page.locator("input[name=then][value=back]").check()
+    page.locator("#feedback").fill("Refund half of it.")
+    send_decision(page, "reject")
+    wait_for_words(page, sent_back, "Held at “Review the refund”")
+    open_gate(page, "Käthe Mühlbauer")
+    send_decision(page, "approve")
+    wait_for_words(page, sent_back, "Completed")
+    return {"run": rewound, "fork": fork, "comparison": comparison, "sent-back": sent_back}
 
 
 def sign_in(browser: Browser, base: str, who: str, width: int = 1440, scheme: str = "light") -> BrowserContext:
@@ -297,9 +181,8 @@ def send_expired_form(page: Page) -> None:
         page.locator(FORMS).evaluate("form => form.submit()")
 
 
-def list_pages(story: Story) -> dict[str, dict[str, tuple[str, Callable[[Page], object] | None]]]:
+def list_pages(pages: dict[str, str]) -> dict[str, dict[str, tuple[str, Callable[[Page], object] | None]]]:
     """Return who is shown what: each page's address, and what is done on it before the picture is taken."""
-    pages = story.pages
     plain = {
         "inbox": "/", "inbox-all": "/?queue=all", "inbox-decided": "/?queue=by_me", "inbox-empty": "/?queue=snoozed",
         "views": "/inbox/views/", "runs": "/runs/", "agents": "/agents/", "agent": "/agents/refunds/",
@@ -311,11 +194,11 @@ def list_pages(story: Story) -> dict[str, dict[str, tuple[str, Callable[[Page], 
     }  # fmt: skip
     administration = {
         "audit": "/audit/", "administration": "/admin/", "policies": "/admin/approvals/policy/",
-        "policy": "/admin/approvals/policy/add/", "policy-changes": "/admin/approvals/policychange/",
+        "policy": "/admin/approvals/policy/add/",
         "calendar": "/admin/approvals/calendar/add/", "chat-channel": "/admin/approvals/channeladdress/add/",
         "notices": "/admin/approvals/notice/", "channel-states": "/admin/approvals/channelstate/",
         "retention": "/admin/checkpoints/retentionpolicy/", "webhooks": "/admin/approvals/webhook/",
-        "deliveries": "/admin/approvals/delivery/", "dry-run": pages.pop("dry-run"),
+        "deliveries": "/admin/approvals/delivery/",
     }  # fmt: skip
     sent_back = pages.pop("sent-back")
     return {
@@ -336,9 +219,7 @@ def list_pages(story: Story) -> dict[str, dict[str, tuple[str, Callable[[Page], 
         "admin": {name: (address, None) for name, address in administration.items()}
         | {
             "policy-tried": ("/admin/approvals/policy/", try_policy),
-            "policy-change": ("/admin/approvals/policychange/", open_first),
             "account-of-another": ("/admin/auth/user/", open_first),
-            "webhook": ("/admin/approvals/webhook/", open_first),
             # It signs out, as those after it need.
             "sign-in": ("/", lambda page: (page.context.clear_cookies(), page.goto("/"))),
             "forgotten": ("/accounts/password/reset/", None),
@@ -356,12 +237,14 @@ def save_picture(page: Page, file: Path) -> None:
     page.set_viewport_size({"width": width, "height": 900})
 
 
-def take_pictures(browser: Browser, story: Story) -> list[str]:
+def take_pictures(browser: Browser, base: str) -> list[str]:
     """Save every page at each width and scheme; return their faults."""
     faults: list[str] = []
-    pages = list_pages(story)
+    context = sign_in(browser, base, "ann")
+    pages = list_pages(work_on_refunds(context.new_page()))
+    context.close()
     for who, width, scheme in ((who, width, scheme) for who in pages for width in WIDTHS for scheme in SCHEMES):
-        context = sign_in(browser, story.stack.base, who, width, scheme)
+        context = sign_in(browser, base, who, width, scheme)
         page = context.new_page()
         complaints = watched(page)
         for name, (address, act) in pages[who].items():
@@ -383,10 +266,9 @@ def main() -> int:
         stack = Stack(Path(home), seeded=True, HOLDPOINT_DEMO_PASSWORD=DEMO)
         try:
             stack.wait()
-            stack.base = f"http://localhost:{stack.port}"  # passkeys are bound to names
             with sync_playwright() as playwright:
                 browser = playwright.chromium.launch(executable_path=chromium.find(), args=chromium.flags())
-                faults = take_pictures(browser, Story(browser, stack))
+                faults = take_pictures(browser, f"http://localhost:{stack.port}")  # passkeys are bound to names
                 browser.close()
         finally:
             stack.interrupt()

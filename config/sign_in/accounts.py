@@ -43,7 +43,7 @@ from approvals.views.access import private, reader_of
 from checkpoints import actors
 
 from . import openid
-from .attempts import confirmation_failed, count_try, device_of, mark_device
+from .attempts import client_address, confirmation_failed, count_try, device_of, mark_device
 from .factors import ConfirmByPasskeyForm, recovery_code_counts
 
 # Wrong passwords: of one account from one place, of all accounts from one address, of one account from all of them.
@@ -75,7 +75,7 @@ class Adapter(DefaultAccountAdapter):
             if login := (more.get("signal_kwargs") or {}).get("sociallogin"):
                 openid.signed_in(request, login)
             proved = methods.of_records(get_authentication_records(request, user))
-            sign_ins.begin(request, user, methods=proved, by=by, address=address_of(request)[:60])
+            sign_ins.begin(request, user, methods=proved, by=by, address=client_address(request))
         preferences.hand_over(response, preferences.profile_of(user))
         factor = any(method in methods.SECOND_FACTORS for method in proved)
         mark_device(request, response, user.get_username().lower(), proved=factor)

@@ -134,7 +134,7 @@ class PasswordTold:
             "user.password_changed",
             subject=f"user:{user.pk}",
             by=actors.of_user(by) if isinstance(by, User) else actors.SYSTEM,
-            data={"address": _address(request) if request else ""},
+            data={"address": client_address(request) if request else ""},
         )
 
 
@@ -146,7 +146,7 @@ def on_failure(sender: Any, credentials: Mapping[str, Any], request: HttpRequest
     if isinstance(request.user, User) and request.user.get_username() == typed:
         confirmation_failed(request)
         return
-    address, together = _address(request), minute.count(MANY)
+    address, together = client_address(request), minute.count(MANY)
     if together > SINGLE:
         _tell_sign_ins(together, subject=f"address:{MANY}", address=MANY)
         return
@@ -158,7 +158,7 @@ def on_failure(sender: Any, credentials: Mapping[str, Any], request: HttpRequest
 
 def confirmation_failed(request: HttpRequest) -> None:
     """Record that a signed-in person gave a wrong password when asked for it again."""
-    actor, address = actors.of_user(request.user), _address(request)
+    actor, address = actors.of_user(request.user), client_address(request)
     count = minute.count("confirmation", actor.id, address)
     if _is_told(count):
         data = {"address": address, "count": count}
@@ -167,7 +167,7 @@ def confirmation_failed(request: HttpRequest) -> None:
 
 def factor_refused(request: HttpRequest, user: User, method: str) -> None:
     """Record that a second factor of this person was refused, at a sign-in or a confirmation."""
-    subject, address = f"user:{user.pk}", _address(request)
+    subject, address = f"user:{user.pk}", client_address(request)
     count = minute.count("factor", subject, method, address)
     if _is_told(count):
         data = {"address": address, "method": str(method), "count": count}
@@ -184,7 +184,8 @@ def _is_told(count: int) -> bool:
     return str(count).strip("0") == "1"
 
 
-def _address(request: HttpRequest) -> str:
+def client_address(request: HttpRequest) -> str:
+    """Return the client's address, as events have it."""
     return address_of(request)[:60]
 
 

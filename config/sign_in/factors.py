@@ -186,8 +186,8 @@ class AddPasskeyForm(webauthn.AddWebAuthnForm):
         return cleaned
 
 
-class _PasskeyForm(webauthn.AuthenticateWebAuthnForm):
-    """Takes the answer of a passkey, whose counter has to go up where it counts at all."""
+class PasskeyForm(webauthn.AuthenticateWebAuthnForm):
+    """Takes the answer of a passkey as the second step; its counter has to go up where it counts at all."""
 
     credential = CredentialField()
 
@@ -206,15 +206,11 @@ class _PasskeyForm(webauthn.AuthenticateWebAuthnForm):
         return row
 
 
-class PasskeyForm(_PasskeyForm):
-    """The second step of signing in."""
-
-
-class SignInByPasskeyForm(_PasskeyForm, webauthn.LoginWebAuthnForm):
+class SignInByPasskeyForm(PasskeyForm, webauthn.LoginWebAuthnForm):
     """The only step of signing in."""
 
 
-class ConfirmByPasskeyForm(_PasskeyForm, webauthn.ReauthenticateWebAuthnForm):
+class ConfirmByPasskeyForm(PasskeyForm, webauthn.ReauthenticateWebAuthnForm):
     """The confirmation of who is signed in."""
 
 

@@ -35,12 +35,12 @@ from jwt import PyJWKSet
 from requests import RequestException
 from structlog import get_logger
 
-from agents.queries.access import address_of
 from approvals.accounts import required
 from approvals.presentation import names
 from checkpoints import actors
 from checkpoints.events import event_log
 
+from .attempts import client_address
 from .membership import apply_claims, verified_email
 from .providers import Provider
 from .security import require_confirmation
@@ -283,7 +283,7 @@ def _link(request: HttpRequest, login: SocialLogin, owner: User) -> None:
 
 
 def _refuse(request: HttpRequest, provider: Provider, login: SocialLogin) -> NoReturn:
-    address = address_of(request)[:60]
+    address = client_address(request)
     data = {"provider": provider.name, "address": address}
     event_log.record("user.sign_in_unknown", subject=f"address:{address}", by=actors.SYSTEM, data=data)
     page = render(request, "account/provider/unknown.html", {"label": provider.label}, status=403)
@@ -291,5 +291,5 @@ def _refuse(request: HttpRequest, provider: Provider, login: SocialLogin) -> NoR
 
 
 def _record(kind: str, user: User, request: HttpRequest, **data: Any) -> None:
-    values = {**data, "address": address_of(request)[:60]}
+    values = {**data, "address": client_address(request)}
     event_log.record(kind, subject=f"user:{user.pk}", by=actors.of_user(user), data=values)

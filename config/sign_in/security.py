@@ -33,13 +33,13 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST, require_safe
 from qrcode.main import QRCode
 
-from agents.queries.access import address_of
 from approvals.accounts import factors, methods, required, sign_ins
 from approvals.accounts.methods import ProofMethod
 from approvals.policy import step_up
 from approvals.views.access import private, reader_of
 from checkpoints import actors
 
+from .attempts import client_address
 from .factors import advance_counter, passkeys_work
 
 View = Callable[..., HttpResponseBase]
@@ -146,7 +146,7 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
     reader = reader_of(request)
     with transaction.atomic():
         _lock(reader)
-        if not factors.remove(reader, [pk], by=actors.of_user(reader), address=_address(request)):
+        if not factors.remove(reader, [pk], by=actors.of_user(reader), address=client_address(request)):
             raise Http404("No such factor")
         if not _can_sign_in(reader):
             return _refuse_last_way()
@@ -187,7 +187,7 @@ def make_codes(request: HttpRequest) -> HttpResponse:
         return redirect("mfa_index")
     with transaction.atomic():
         recovery_flows.generate_recovery_codes(request)
-        factors.record("user.recovery_codes_made", reader, by=actors.of_user(reader), address=_address(request))
+        factors.record("user.recovery_codes_made", reader, by=actors.of_user(reader), address=client_address(request))
         _end_proofs(request, reader)
     return redirect("mfa_view_recovery_codes")
 
@@ -205,7 +205,7 @@ def unlink(request: HttpRequest, pk: int) -> HttpResponse:
         found.delete()
         if not _can_sign_in(reader):
             return _refuse_last_way()
-        data = {"provider": found.provider, "address": _address(request)}
+        data = {"provider": found.provider, "address": client_address(request)}
         factors.record("user.unlinked", reader, by=actors.of_user(reader), **data)
         _end_proofs(request, reader)
     return redirect("mfa_index")
@@ -251,13 +251,9 @@ def proved(request: HttpRequest, row: Authenticator) -> None:
 
 def _added(request: HttpRequest, row: Authenticator, *, with_codes: bool) -> None:
     reader = reader_of(request)
-    by, address = actors.of_user(reader), _address(request)
+    by, address = actors.of_user(reader), client_address(request)
     proved(request, row)
     factors.record("user.factor_added", reader, by=by, factor=methods.FACTORS[row.type], number=row.pk, address=address)
     if with_codes:  # which come with the first factor: sessions of before were opened by the password alone
         sign_ins.end_all(reader, by=by, but=request.session)
         factors.record("user.recovery_codes_made", reader, by=by, address=address)
-
-
-def _address(request: HttpRequest) -> str:
-    return address_of(request)[:60]

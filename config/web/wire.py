@@ -11,7 +11,7 @@ from __future__ import annotations
 from asyncio import TimerHandle, Transport
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -21,6 +21,7 @@ from config.web.static import Receive, Scope, Send
 MOST_HEADERS = 100
 HEAD = 64 * 1024  # bytes of the address and all headers together
 PACE = 16 * 1024  # bytes a second of a body that is given more time
+Refusal = tuple[str, bytes]  # the media type and the body of an answer
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 LEAVE = "leave"  # in the server's state: the function to call when it is asked to end
 
@@ -138,30 +139,23 @@ def _too_large() -> tuple[HTTPStatus, str]:
     return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, words
 
 
-class TooMuchSent(NamedTuple):
-    """The answer to a body that is too large."""
-
-    media_type: str
-    body: bytes
-
-
-def in_words(scope: Scope) -> TooMuchSent:
+def refuse_in_words(path: str) -> Refusal:
     """Return the answer for people, as plain text, that the body is too large."""
-    return TooMuchSent("text/plain; charset=utf-8", b"This request is too large.\n")
+    return "text/plain; charset=utf-8", b"This request is too large.\n"
 
 
 class BoundedBodies:
     """An ASGI application that takes bodies of at most `most` bytes; a longer one is answered with 413."""
 
     def __init__(
-        self, application: Application, *, most: int, refusal_for: Callable[[Scope], TooMuchSent] = in_words
+        self, application: Application, *, most: int, refusal_for: Callable[[str], Refusal] = refuse_in_words
     ) -> None:
         self.application, self.most, self.refusal_for = application, most, refusal_for
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on; once more comes than is allowed, the application sees a disconnect."""
         if announced(scope) > self.most:
-            await refuse(send, self.refusal_for(scope))
+            await refuse(send, *self.refusal_for(scope["path"]))
             return
         taken, answered = 0, False
 
@@ -178,7 +172,7 @@ class BoundedBodies:
 
         await self.application(scope, bounded, noting)
         if taken > self.most and not answered:
-            await refuse(send, self.refusal_for(scope))
+            await refuse(send, *self.refusal_for(scope["path"]))
 
 
 def announced(scope: Scope) -> int:
@@ -187,12 +181,12 @@ def announced(scope: Scope) -> int:
     return int(length) if length.isdigit() and len(length) < 20 else 0
 
 
-async def refuse(send: Send, refusal: TooMuchSent) -> None:
+async def refuse(send: Send, media_type: str, body: bytes) -> None:
     """Answer 413 and close: the rest of the body is not read."""
     headers = [
-        (b"content-type", refusal.media_type.encode()),
+        (b"content-type", media_type.encode()),
         (b"cache-control", b"no-store"),
         (b"connection", b"close"),
     ]
     await send({"type": "http.response.start", "status": 413, "headers": headers})
-    await send({"type": "http.response.body", "body": refusal.body})
+    await send({"type": "http.response.body", "body": body})

@@ -26,6 +26,7 @@ from config.health import probe
 from config.local import restarts
 from config.local.restarts import Revival
 from tests.agents.serving.test_deafness import IMPATIENT
+from tests.config.test_logging import JSON, STOPPING, lines
 from tests.harness.services import Service, free_port
 from tests.harness.session import ROOT, Session
 from tests.harness.waiting import until
@@ -64,11 +65,6 @@ def test_health_touches_neither_database_nor_redis(start_web: Callable[..., tupl
     assert httpx.get(f"{base}/healthz").json() == {"status": "ok"}
 
 
-def test_readiness_tells_strangers_the_verdict_alone() -> None:
-    answer = Client(REMOTE_ADDR=FAR).get("/readyz")
-    assert list(answer.json()) == ["status"]
-
-
 def test_readiness_tells_staff_and_this_machine_the_parts() -> None:
     staff = User.objects.create_user("readiness-staff", is_staff=True)
     client = Client(REMOTE_ADDR=FAR)
@@ -104,19 +100,6 @@ def test_what_this_machine_is_told_no_page_of_a_stranger_and_nobody_behind_a_pro
     assert (b"holdpoint_" in client.get("/metrics").content) is tells
 
 
-def test_a_worker_that_takes_messages_and_a_sweeper_that_sweeps_make_it_ready(
-    celery_worker: Callable[..., Service], sweeper: Callable[..., Service], start_service: Callable[..., Service]
-) -> None:
-    start_service("beat", [sys.executable, "-m", "celery", "-A", "config", "beat", "--pidfile="])
-    celery_worker("--concurrency", "1")
-    sweeper()
-    until(lambda: Client().get("/readyz").status_code == 200, what="/readyz says ready")
-    assert Client().get("/readyz").json() == {
-        "status": "ready",
-        "parts": dict.fromkeys(["postgresql", "redis", "sweeper", "worker", "readers", "restarts"], "ok"),
-    }
-
-
 def worker_part() -> str:
     return str(Client().get("/readyz").json()["parts"]["worker"])
 
@@ -140,13 +123,6 @@ def test_a_worker_that_was_ended_as_deaf_is_named_while_others_are_there(redis_u
         assert worker_part() == "deaf@here took nothing"
         client.delete(deaf_workers.KEY)
     assert worker_part() == "ok"
-
-
-def test_the_canary_is_heard_for_a_minute(redis_url: str) -> None:
-    messages.record_canary(redis_url)
-    assert messages.canary_age(redis_url) < messages.CANARY_LIVES
-    with redis.Redis.from_url(redis_url) as client:
-        assert 0 < client.ttl(messages.CANARY) <= messages.CANARY_LIVES
 
 
 def test_a_redis_that_is_gone_is_named_and_pages_stay_up(servers: Session) -> None:
@@ -206,26 +182,21 @@ def aged(path: Path) -> float:
     return path.stat().st_mtime
 
 
-def beat(_: Session) -> list[str]:
-    return [sys.executable, "-m", "celery", "-A", "config", "beat", "--pidfile="]
+COMMANDS = {
+    "beat": [sys.executable, "-m", "celery", "-q", "-A", "config", "beat", "--pidfile="],
+    "worker": [sys.executable, "manage.py", "worker", "-c", "1"],
+    "sweeper": [sys.executable, "manage.py", "sweeper"],
+}
 
 
-def worker(_: Session) -> list[str]:
-    return [sys.executable, "manage.py", "worker", "-c", "1"]
-
-
-def sweeper(_: Session) -> list[str]:
-    return [sys.executable, "manage.py", "sweeper"]
-
-
-@pytest.mark.parametrize("command", [worker, beat, sweeper])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_a_process_that_works_is_healthy_and_one_that_stands_still_is_not(
-    servers: Session, start_service: Callable[..., Service], tmp_path: Path, command: Callable[[Session], list[str]]
+    servers: Session, start_service: Callable[..., Service], tmp_path: Path, name: str
 ) -> None:
     """A worker was healthy while any other took messages, and beat while any worker did."""
-    name, path = command.__name__, tmp_path / "heartbeat"
+    path = tmp_path / "heartbeat"
     assert probed(name, heartbeat=path).returncode == 1
-    service = start_service(name, command(servers), IMPATIENT | {"HOLDPOINT_HEARTBEAT": str(path)})
+    service = start_service(name, COMMANDS[name], IMPATIENT | JSON | {"HOLDPOINT_HEARTBEAT": str(path)})
     until(lambda: probed(name, heartbeat=path).returncode == 0, what=f"{name} is healthy")
     service.pause()
     aged(path)
@@ -234,6 +205,8 @@ def test_a_process_that_works_is_healthy_and_one_that_stands_still_is_not(
     assert re.fullmatch(rf"{name}: silent for \d+ s\n", asked.stderr)
     service.resume()
     until(lambda: probed(name, heartbeat=path).returncode == 0, what=f"{name} is healthy again")
+    assert service.stop()
+    assert lines(service, but=STOPPING), "all of it is JSON"
 
 
 @pytest.mark.long
@@ -241,7 +214,7 @@ def test_a_worker_that_has_lost_redis_is_not_healthy_until_it_is_back(
     servers: Session, start_service: Callable[..., Service], tmp_path: Path
 ) -> None:
     path = tmp_path / "heartbeat"
-    service = start_service("worker", worker(servers), IMPATIENT | {"HOLDPOINT_HEARTBEAT": str(path)})
+    service = start_service("worker", COMMANDS["worker"], IMPATIENT | {"HOLDPOINT_HEARTBEAT": str(path)})
     until(path.exists, what="the worker beats")
     servers.redis.stop()
     try:

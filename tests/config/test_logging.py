@@ -56,7 +56,6 @@ JSON = {"HOLDPOINT_LOG_FORMAT": "json"}
 WARNS = {**JSON, "PYTHONWARNINGS": "default"}  # such a process starts from nothing
 # Celery writes this past all logging, on standard output, while it handles the signal.
 STOPPING = ("", "worker: Warm shutdown (MainProcess)")
-BEAT = [sys.executable, "-m", "celery", "-q", "-A", "config", "beat", "--pidfile="]
 
 
 def lines(service: Service, *, but: tuple[str, ...] = ()) -> list[dict[str, Any]]:
@@ -101,20 +100,6 @@ def test_a_worker_says_json_warnings_included(celery_worker: Callable[..., Servi
     said = lines(service, but=STOPPING)
     assert any(line["event"].endswith("ready.") for line in said)
     assert any("agents.no_module" in line["event"] and line["level"] == "warning" for line in said), service.log
-
-
-@pytest.mark.long
-def test_the_sweeper_says_json(sweeper: Callable[..., Service]) -> None:
-    service = sweeper(env=JSON)
-    assert service.stop()
-    assert "sweeper.ready" in [line["event"] for line in lines(service)]
-
-
-def test_beat_says_json(start_service: Callable[..., Service]) -> None:
-    service = start_service("beat", BEAT, JSON)
-    service.says(r"beat\.ready")
-    assert service.stop()
-    assert "beat.ready" in [line["event"] for line in lines(service)]
 
 
 def test_a_warning_and_what_ends_a_process_are_json() -> None:

@@ -101,9 +101,8 @@ def test_what_does_not_end_by_itself_is_cut_off_within_the_grace(start_service: 
     assert "timeout graceful shutdown exceeded" in service.log
 
 
-@pytest.mark.parametrize("name", ["web"])
-def test_the_containers_are_given_the_time_that_their_processes_take(name: str) -> None:
-    assert int(COMPOSE[name]["stop_grace_period"].removesuffix("s")) >= GRACE + 5
+def test_the_container_is_given_the_time_that_its_process_takes() -> None:
+    assert int(COMPOSE["web"]["stop_grace_period"].removesuffix("s")) >= GRACE + 5
 
 
 def test_nothing_starts_the_web_process_but_by_its_own_command() -> None:

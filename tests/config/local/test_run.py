@@ -81,7 +81,9 @@ def test_a_stack_goes_on_in_its_home_revives_a_part_and_leaves_nothing_behind(
     """A start that finds its tables; all that a first one does, and each part that dies, is in the test below."""
     stack = start(home=started_before(tmp_path / "home", servers))
     assert stack.get("/healthz").json() == {"status": "ok"}
-    until(lambda: stack.get("/readyz").status_code == 200, what=stack.get("/readyz").text)
+    parts = dict.fromkeys(["postgresql", "redis", "sweeper", "worker", "readers", "restarts"], "ok")
+    whole = {"status": "ready", "parts": parts}
+    until(lambda: stack.get("/readyz").json() == whole, what=stack.get("/readyz").text)
     assert re.match(r"Holdpoint is already running on .* \(process \d+\)", refused(stack.home))
     starts_again(stack, "worker", "manage.py worker")
     ends_by_ctrl_c_and_leaves_nothing_behind(stack)

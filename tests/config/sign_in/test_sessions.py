@@ -125,9 +125,10 @@ def test_rows_without_a_session_are_cleared_at_night() -> None:
 def test_the_other_browsers_open_page_is_told_at_once(web: str, browser: Any) -> None:
     """Its socket is closed when the session ends, and not at the next heartbeat."""
     user = person()
-    pages = []
+    pages, said = [], list[list[str]]()
     for _ in range(2):
         page = browser.new_context(base_url=web).new_page()
+        said.append(watched(page))
         page.goto("/accounts/login/")
         page.get_by_label("Username").or_(page.get_by_label("Login")).fill(user.username)
         page.get_by_label("Password", exact=True).fill(PASSWORD)
@@ -135,9 +136,8 @@ def test_the_other_browsers_open_page_is_told_at_once(web: str, browser: Any) ->
         is_live(page)
         pages.append(page)
     desk, phone = pages
-    said = watched(desk)
     desk.goto("/account/sessions/")
-    assert check_each_look(desk, "", said) == []
+    assert check_each_look(desk, "", said[0]) == []
     phone.evaluate(
         "document.querySelector('hp-live').socket.addEventListener('close', (e) => (window.closed_by = e.code))"
     )
