@@ -31,7 +31,7 @@ from checkpoints.postgresql import fitness  # noqa: E402
 from config.web import mcp  # noqa: E402
 from config.web.pages import PagesHandler  # noqa: E402
 from config.web.static import Receive, Scope, Send, StaticFiles  # noqa: E402
-from config.web.wire import LEAVE, BoundedBodies, Refusal  # noqa: E402
+from config.web.wire import LEAVE, BoundedBodies  # noqa: E402
 
 
 async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,11 +73,6 @@ class FullOrigins(OriginValidator):
         await application(scope, receive, send)
 
 
-def refuse_in_a_problem(path: str) -> Refusal:
-    """Return the answer for programs, a problem document, that the body is too large."""
-    return problem_details.MEDIA_TYPE, body_sizes.too_large(path)
-
-
 waiting = Waiting(PagesHandler())
 files = StaticFiles(prefix=settings.STATIC_URL, root=settings.STATIC_ROOT, debug=settings.DEBUG)
 FILES = 4  # of the largest size that one form may bring
@@ -99,7 +94,11 @@ async def serve_all(scope: Scope, receive: Receive, send: Send) -> None:
     await (mcp_clients if scope["path"].rstrip("/") == "/mcp" else serve_bounded)(scope, receive, send)
 
 
-api = BoundedBodies(serve, most=settings.HOLDPOINT_API_BODY_LIMIT, refusal_for=refuse_in_a_problem)
+api = BoundedBodies(
+    serve,
+    most=settings.HOLDPOINT_API_BODY_LIMIT,
+    refusal_for=lambda path: (problem_details.MEDIA_TYPE, body_sizes.too_large(path)),
+)
 pages = BoundedBodies(serve, most=FORMS)
 tools = mcp.McpEndpoint(serve_bounded)
 mcp_clients = BoundedBodies(tools, most=settings.HOLDPOINT_API_BODY_LIMIT)

@@ -19,10 +19,10 @@ from django.views.decorators.http import require_safe
 GROUND = "#f4f6f5"  # of the icons; no style sheet reaches a manifest
 FILES = ("css/main.css", "js/theme-first.js", "js/offline-page.js", "mark.svg")  # of the page for no connection
 ICONS = (
-    ("icons/app-192.png", "192x192", "any"),
-    ("icons/app-512.png", "512x512", "any"),
-    ("icons/app-maskable-512.png", "512x512", "maskable"),
-    ("mark.svg", "any", "any"),
+    ("icons/app-192.png", "192x192", "any", "image/png"),
+    ("icons/app-512.png", "512x512", "any", "image/png"),
+    ("icons/app-maskable-512.png", "512x512", "maskable", "image/png"),
+    ("mark.svg", "any", "any", "image/svg+xml"),
 )
 
 
@@ -35,8 +35,8 @@ def manifest(request: HttpRequest) -> HttpResponse:
         "description": "Approve, edit or reject what agents are about to do.",
         "display": "standalone", "background_color": GROUND, "theme_color": GROUND,
         "icons": [
-            {"src": static(name), "sizes": sizes, "purpose": purpose, "type": _type_of(name)}
-            for name, sizes, purpose in ICONS
+            {"src": static(name), "sizes": sizes, "purpose": purpose, "type": kind}
+            for name, sizes, purpose, kind in ICONS
         ],
     }  # fmt: skip
     return _answer(json.dumps(values), "application/manifest+json")
@@ -72,7 +72,3 @@ def _answer(text: str, media_type: str) -> HttpResponse:
     answer = HttpResponse(text, content_type=f"{media_type}; charset=utf-8")
     answer["Cache-Control"] = "no-cache"
     return answer
-
-
-def _type_of(name: str) -> str:
-    return "image/svg+xml" if name.endswith(".svg") else "image/png"

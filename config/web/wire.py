@@ -22,6 +22,7 @@ MOST_HEADERS = 100
 HEAD = 64 * 1024  # bytes of the address and all headers together
 PACE = 16 * 1024  # bytes a second of a body that is given more time
 Refusal = tuple[str, bytes]  # the media type and the body of an answer
+IN_WORDS = "text/plain; charset=utf-8", b"This request is too large.\n"
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 LEAVE = "leave"  # in the server's state: the function to call when it is asked to end
 
@@ -139,16 +140,11 @@ def _too_large() -> tuple[HTTPStatus, str]:
     return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, words
 
 
-def refuse_in_words(path: str) -> Refusal:
-    """Return the answer for people, as plain text, that the body is too large."""
-    return "text/plain; charset=utf-8", b"This request is too large.\n"
-
-
 class BoundedBodies:
     """An ASGI application that takes bodies of at most `most` bytes; a longer one is answered with 413."""
 
     def __init__(
-        self, application: Application, *, most: int, refusal_for: Callable[[str], Refusal] = refuse_in_words
+        self, application: Application, *, most: int, refusal_for: Callable[[str], Refusal] = lambda _: IN_WORDS
     ) -> None:
         self.application, self.most, self.refusal_for = application, most, refusal_for
 

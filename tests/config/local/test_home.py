@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -109,20 +110,18 @@ def readable_by_all(path: Path) -> None:
     path.chmod(0o644)
 
 
-@pytest.mark.parametrize("name", ["lock", "secret-key"])
-@pytest.mark.parametrize("change", [without, as_a_link])
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("lock", without), ("lock", as_a_link), ("secret-key", without), ("secret-key", as_a_link),
+        ("secret-key", readable_by_all),
+    ],
+)  # fmt: skip
 def test_what_does_not_look_like_a_home_of_before_is_not_taken_for_one(
-    name: str, change: object, tmp_path: Path
+    name: str, change: Callable[[Path], None], tmp_path: Path
 ) -> None:
     folder = home_before(tmp_path / ".holdpoint")
-    assert callable(change)
     change(folder / name)
-    not_taken(folder)
-
-
-def test_a_secret_that_others_may_read_is_of_no_home_of_before(tmp_path: Path) -> None:
-    folder = home_before(tmp_path / ".holdpoint")
-    readable_by_all(folder / "secret-key")
     not_taken(folder)
 
 
@@ -169,7 +168,7 @@ def test_the_checkout_a_persons_home_and_all_above_them_are_refused(
         assert not (path / "lock").exists()
 
 
-@pytest.mark.parametrize("path", ["/", str(ROOT), str(ROOT.parent), "~", "~/.."])
+@pytest.mark.parametrize("path", ["/", str(ROOT), "~"])
 def test_the_command_refuses_them_too(path: str) -> None:
     code, sentence = commanded("reset", Path(path))
     assert code == 1
