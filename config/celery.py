@@ -54,8 +54,12 @@ app.steps["worker"].add(HealthFile)
 
 @beat_init.connect
 def tell_of_beat(**_: Any) -> None:
-    """Let beat touch its file whenever Redis took a message of it; the canary is one every five seconds."""
+    """Let beat touch its file whenever Redis took a message of it, and log that it has started.
+
+    The canary is a message every five seconds: Celery's own lines, about each that is sent, would come as often.
+    """
     after_task_publish.connect(lambda **_: health_file.touch(), weak=False)
+    log.info("beat.ready")
 
 
 @celeryd_after_setup.connect
@@ -70,9 +74,3 @@ def bind_request(task_id: str, **_: Any) -> None:
     structlog.contextvars.unbind_contextvars("request_id")
     if request_id := request_ids.of_message(task_id):
         structlog.contextvars.bind_contextvars(request_id=request_id)
-
-
-@beat_init.connect
-def say_ready(**_: Any) -> None:
-    """Log that beat has started: Celery's own lines, about each message sent, would come every few seconds."""
-    log.info("beat.ready")

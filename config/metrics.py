@@ -152,9 +152,9 @@ def _read() -> list[Metric]:
     )
     try:
         with transaction.atomic():
-            for asked, family in enumerate(FAMILIES):
-                figures = _family(family, (until - time.monotonic()) / (len(FAMILIES) - asked))
-                gauge.add_metric([_name(family)], bool(figures))
+            for asked, name in enumerate(FAMILIES):
+                figures = _family(name, (until - time.monotonic()) / (len(FAMILIES) - asked))
+                gauge.add_metric([name], bool(figures))
                 found += figures
     except Error as error:
         log.warning("metrics.no_database", error=str(error) or type(error).__name__)
@@ -162,23 +162,19 @@ def _read() -> list[Metric]:
     return [*found, gauge]
 
 
-def _family(read: Family, share: float) -> list[Metric]:
+def _family(name: str, share: float) -> list[Metric]:
     """Read one kind of metrics, each of its statements in `share` seconds; none if one failed or no time is left."""
     timeout = int(min(share, STATEMENT) * 1000)
     if timeout < 1:  # 0 would be for ever
-        log.warning("metrics.left_out", family=_name(read), error="no time was left")
+        log.warning("metrics.left_out", family=name, error="no time was left")
         return []
     run_sql(f"SET LOCAL statement_timeout = {timeout}", [], prepare=False)  # its first statement
     try:
         with transaction.atomic():
-            return list(read())
+            return list(FAMILIES[name]())
     except Error as error:
-        log.warning("metrics.left_out", family=_name(read), error=str(error) or type(error).__name__)
+        log.warning("metrics.left_out", family=name, error=str(error) or type(error).__name__)
         return []
-
-
-def _name(family: Family) -> str:
-    return family.__name__.strip("_")
 
 
 def _delays() -> Iterator[Metric]:
@@ -245,7 +241,10 @@ def _notices() -> Iterator[Metric]:
     yield _gauge("holdpoint_notice_channel_failing_seconds", words, ["channel"], failing)
 
 
-FAMILIES = (_delays, _seals, _processes, _runs, _gates, _webhooks, _notices)
+FAMILIES: dict[str, Family] = {
+    "delays": _delays, "seals": _seals, "processes": _processes, "runs": _runs, "gates": _gates,
+    "webhooks": _webhooks, "notices": _notices,
+}  # fmt: skip
 
 
 def _broker() -> Iterator[Metric]:

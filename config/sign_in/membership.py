@@ -8,7 +8,6 @@ only where the settings say by which value.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import Group, User
@@ -21,25 +20,6 @@ from checkpoints.events import event_log
 from .providers import Provider
 
 log = get_logger()
-
-
-@dataclass(frozen=True)
-class Rights:
-    """The rights that claims give: teams, of those that are `managed`, and the two marks; None: not managed."""
-
-    teams: frozenset[str]
-    managed: frozenset[str]
-    staff: bool | None
-    superuser: bool | None
-
-
-def rights_from_claims(claims: Mapping[str, Any], provider: Provider) -> Rights:
-    """Return what a person gets by these claims."""
-    names = values(claims.get(provider.claim))
-    teams = frozenset(team for value, team in provider.groups.items() if value in names)
-    superuser = bool(names & provider.superusers) if provider.superusers else None
-    staff = bool(names & provider.staff) if provider.staff else None
-    return Rights(teams, frozenset(provider.groups.values()), staff, superuser)
 
 
 def values(claim: Any) -> Set[str]:
@@ -61,16 +41,18 @@ def verified_email(claims: Mapping[str, Any]) -> str:
 @transaction.atomic
 def apply_claims(user: User, claims: Mapping[str, Any], provider: Provider) -> None:
     """Give and take the teams and marks that the settings map, with one event where anything changes."""
-    wanted = rights_from_claims(claims, provider)
+    names, managed_names = values(claims.get(provider.claim)), frozenset(provider.groups.values())
+    wanted = {team for value, team in provider.groups.items() if value in names}
     locked = User.objects.select_for_update().get(pk=user.pk)
-    managed = {group.name: group for group in Group.objects.filter(name__in=wanted.managed)}
-    for missing in sorted(wanted.managed - set(managed)):
+    managed = {group.name: group for group in Group.objects.filter(name__in=managed_names)}
+    for missing in sorted(managed_names - set(managed)):
         log.warning("provider.unknown_team", provider=provider.name, team=missing)
     mine = set(locked.groups.values_list("pk", flat=True))
-    joined = {group.pk for name, group in managed.items() if name in wanted.teams} - mine
-    left = {group.pk for name, group in managed.items() if name not in wanted.teams} & mine
-    marks = {"is_staff": wanted.staff, "is_superuser": wanted.superuser}
-    fields = [name for name, value in marks.items() if value is not None and getattr(locked, name) is not value]
+    joined = {group.pk for name, group in managed.items() if name in wanted} - mine
+    left = {group.pk for name, group in managed.items() if name not in wanted} & mine
+    mapped = {"is_staff": provider.staff, "is_superuser": provider.superusers}  # without values a mark is not managed
+    marks = {name: bool(names & theirs) for name, theirs in mapped.items() if theirs}
+    fields = [name for name, value in marks.items() if getattr(locked, name) is not value]
     if not (joined or left or fields):
         return
     locked.groups.add(*joined)

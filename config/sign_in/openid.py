@@ -79,7 +79,7 @@ class Protocol(OpenIDConnectOAuth2Adapter):
 
     def _decode_id_token(self, app: SocialApp, id_token: str) -> dict[str, Any]:
         """Return what a token says that the provider signed for this client; allauth wants each key to be named."""
-        with self._session() as session:
+        with get_adapter().get_requests_session() as session:
             keys = session.get(self.openid_config["jwks_uri"])
             keys.raise_for_status()
         try:
@@ -97,9 +97,6 @@ class Protocol(OpenIDConnectOAuth2Adapter):
         if isinstance(found["aud"], list) and len(found["aud"]) > 1 and found.get("azp") != app.client_id:
             raise OAuth2Error("The id token is another client's.")
         return found
-
-    def _session(self) -> Any:
-        return get_adapter().get_requests_session()
 
 
 class Connect(OpenIDConnectProvider):

@@ -244,15 +244,11 @@ def _refuse_last_way() -> HttpResponse:
     return redirect(reverse("mfa_index") + "?last=1")
 
 
-def proved(request: HttpRequest, row: Authenticator) -> None:
-    """Note in the session that its person has this factor: they just used it, to add it."""
-    record_authentication(request, request.user, "mfa", id=row.pk, type=row.type)
-
-
 def _added(request: HttpRequest, row: Authenticator, *, with_codes: bool) -> None:
     reader = reader_of(request)
     by, address = actors.of_user(reader), client_address(request)
-    proved(request, row)
+    # Its person has this factor: they just used it, to add it.
+    record_authentication(request, request.user, "mfa", id=row.pk, type=row.type)
     factors.record("user.factor_added", reader, by=by, factor=methods.FACTORS[row.type], number=row.pk, address=address)
     if with_codes:  # which come with the first factor: sessions of before were opened by the password alone
         sign_ins.end_all(reader, by=by, but=request.session)
