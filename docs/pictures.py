@@ -29,6 +29,7 @@ WIDTHS, SCHEMES = (390, 820, 1440), ("light", "dark")
 DEMO = "for the screenshots alone"
 PROPOSE, PAY = "Propose the refund", "Pay the refund"  # steps, by their titles
 FORMS = "form[action$='/changes/']"
+Pages = dict[str, tuple[str, Callable[[Page], object] | None]]  # address, and what is done there, by name
 # Pages of which the browser complains, by the status that they come with.
 REFUSED = {"missing": "404", "form-address": "405", "form-expired": "403"}
 
@@ -181,7 +182,16 @@ def send_expired_form(page: Page) -> None:
         page.locator(FORMS).evaluate("form => form.submit()")
 
 
-def list_pages(pages: dict[str, str]) -> dict[str, dict[str, tuple[str, Callable[[Page], object] | None]]]:
+def sign_out(page: Page) -> None:
+    page.context.clear_cookies()
+    page.goto("/")
+
+
+def without_acts(addresses: dict[str, str]) -> Pages:
+    return {name: (address, None) for name, address in addresses.items()}
+
+
+def list_pages(pages: dict[str, str]) -> dict[str, Pages]:
     """Return who is shown what: each page's address, and what is done on it before the picture is taken."""
     plain = {
         "inbox": "/", "inbox-all": "/?queue=all", "inbox-decided": "/?queue=by_me", "inbox-empty": "/?queue=snoozed",
@@ -202,7 +212,7 @@ def list_pages(pages: dict[str, str]) -> dict[str, dict[str, tuple[str, Callable
     }  # fmt: skip
     sent_back = pages.pop("sent-back")
     return {
-        "ann": {name: (address, None) for name, address in (plain | pages).items()}
+        "ann": without_acts(plain | pages)
         | {
             "gate": ("/", lambda page: open_gate(page, "Marit Ellery")),
             "actions": ("/", lambda page: open_gate(page, "Restock")),
@@ -216,12 +226,11 @@ def list_pages(pages: dict[str, str]) -> dict[str, dict[str, tuple[str, Callable
             "keys": ("/", lambda page: page.keyboard.press("?")),
             "form-expired": ("/account/", send_expired_form),
         },
-        "admin": {name: (address, None) for name, address in administration.items()}
+        "admin": without_acts(administration)
         | {
             "policy-tried": ("/admin/approvals/policy/", try_policy),
             "account-of-another": ("/admin/auth/user/", open_first),
-            # It signs out, as those after it need.
-            "sign-in": ("/", lambda page: (page.context.clear_cookies(), page.goto("/"))),
+            "sign-in": ("/", sign_out),  # as those after it need
             "forgotten": ("/accounts/password/reset/", None),
             "forgotten-sent": ("/accounts/password/reset/done/", None),
         },
