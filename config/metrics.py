@@ -18,7 +18,7 @@ from __future__ import annotations
 import hmac
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from ipaddress import ip_address, ip_network
 
 import prometheus_client as prometheus
@@ -207,38 +207,39 @@ def _runs() -> Iterator[Metric]:
         for status, count in counts.items():
             numbers[agent, status] += count
     words = "Runs that have not ended, up to 5,000 of a status."
-    yield _gauge("holdpoint_runs", words, ["agent", "status"], numbers)
+    yield _gauge("holdpoint_runs", words, ["agent", "status"], numbers.items())
     words = "For how long the run that is due longest waits for a worker."
-    yield _gauge("holdpoint_run_due_seconds", words, ["agent"], waits)
+    yield _gauge("holdpoint_run_due_seconds", words, ["agent"], waits.items())
 
 
 def _gates() -> Iterator[Metric]:
-    figures = {}
+    figures: dict[tuple[str, str, str], int] = {}
     for team, policy, number, overdue in Gate.objects.asking():
         figures |= {(team, policy, "open"): number, (team, policy, "overdue"): overdue}
     words = "Gates that ask, and those of them past their deadline."
-    yield _gauge("holdpoint_gates", words, ["team", "policy", "state"], figures)
+    yield _gauge("holdpoint_gates", words, ["team", "policy", "state"], figures.items())
     unrun = {(team,): number for team, number in Unrun.objects.by_team()}
-    yield _gauge("holdpoint_gates_not_run", "Approved gates of which nothing has run, minutes later.", ["team"], unrun)
+    words = "Approved gates of which nothing has run, minutes later."
+    yield _gauge("holdpoint_gates_not_run", words, ["team"], unrun.items())
 
 
 def _webhooks() -> Iterator[Metric]:
     figures = {("pending",): Delivery.objects.pending().count(), ("failed",): Delivery.objects.lately_failed()}
     words = "Messages to webhooks that are to be sent, and of each webhook's last hundred those that failed."
-    yield _gauge("holdpoint_deliveries", words, ["status"], figures)
+    yield _gauge("holdpoint_deliveries", words, ["status"], figures.items())
     failing = Webhook.objects.failing().count()
     yield GaugeMetricFamily("holdpoint_webhooks_failing", "Webhooks to which the last message did not go.", failing)
 
 
 def _notices() -> Iterator[Metric]:
-    figures, failing = {}, {}
+    figures, failing = dict[tuple[str, str], int](), dict[tuple[str], float]()
     for channel, due, failed, since in ChannelState.objects.figures():
         figures |= {(channel, "due"): due, (channel, "failed"): failed}
         failing[channel,] = since
     words = "Messages to people, up to 5,000: those that are due and not sent, and those that failed within a day."
-    yield _gauge("holdpoint_notices", words, ["channel", "status"], figures)
+    yield _gauge("holdpoint_notices", words, ["channel", "status"], figures.items())
     words = "For how long a channel has reached nobody."
-    yield _gauge("holdpoint_notice_channel_failing_seconds", words, ["channel"], failing)
+    yield _gauge("holdpoint_notice_channel_failing_seconds", words, ["channel"], failing.items())
 
 
 FAMILIES: dict[str, Family] = {
@@ -258,7 +259,8 @@ def _broker() -> Iterator[Metric]:
         return
     yield _up("redis", 1)
     waiting = {(name,): length for name, length in lengths.items()}
-    yield _gauge("holdpoint_queue_messages", "Messages that no worker has taken yet, by queue.", ["queue"], waiting)
+    words = "Messages that no worker has taken yet, by queue."
+    yield _gauge("holdpoint_queue_messages", words, ["queue"], waiting.items())
     yield GaugeMetricFamily(
         "holdpoint_canary_age_seconds", "Seconds since a worker took a message of beat's; 60 is at least that.", age
     )
@@ -269,7 +271,7 @@ def _pool() -> Iterator[Metric]:
     stats = connections["default"].pool.get_stats()  # type: ignore[attr-defined]
     names = {"most": "pool_max", "open": "pool_size", "idle": "pool_available"}
     sizes = {(state,): stats.get(name, 0) for state, name in names.items()}
-    yield _gauge("holdpoint_pool_connections", "Connections of this process to PostgreSQL.", ["state"], sizes)
+    yield _gauge("holdpoint_pool_connections", "Connections of this process to PostgreSQL.", ["state"], sizes.items())
     waiting = stats.get("requests_waiting", 0)
     yield GaugeMetricFamily("holdpoint_pool_waiting", "Requests that wait for a connection now.", waiting)
     for name, words, figure in (
@@ -280,9 +282,9 @@ def _pool() -> Iterator[Metric]:
         yield CounterMetricFamily(name, words, figure)
 
 
-def _gauge(name: str, words: str, labels: list[str], figures: Mapping[tuple[str, ...], float]) -> Metric:
+def _gauge(name: str, words: str, labels: list[str], figures: Iterable[tuple[Sequence[str], float]]) -> Metric:
     gauge = GaugeMetricFamily(name, words, labels=labels)
-    for values, figure in figures.items():
+    for values, figure in figures:
         gauge.add_metric(values, figure)
     return gauge
 

@@ -82,7 +82,7 @@ def explain_wrong_method(get_response: Respond) -> Respond:
     def respond(request: HttpRequest) -> HttpResponseBase:
         answer = get_response(request)
         asks = request.method == "GET" and "text/html" in request.headers.get("Accept", "")
-        if not asks or answer.status_code != 405 or getattr(answer, "content", b"-"):
+        if not (asks and answer.status_code == 405 and not getattr(answer, "content", b"-")):
             return answer
         page = render(request, "405.html", {"above": _above(request.path)}, status=405)
         page.headers["Allow"] = answer.headers.get("Allow", "")
