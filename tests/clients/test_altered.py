@@ -91,9 +91,9 @@ ALTERED = [
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("place", "was", "becomes"), ALTERED)
 def test_what_differs_from_what_people_approved_is_not_done(
-    web: str, way: Callable[[Holdpoint, list[Any]], None], place: str, was: str, becomes: str
+    world: World, way: Callable[[Holdpoint, list[Any]], None], place: str, was: str, becomes: str
 ) -> None:
-    world, did = World(web), list[Any]()
+    did = list[Any]()
     told = world.runs(lambda hp: way(hp, did), transport=Altering(altering(place, was, becomes)))
     gate = world.decides()
     with pytest.raises(Altered, match=rf"The arguments of wire are not those that people approved at gate {gate.pk}"):
@@ -102,9 +102,7 @@ def test_what_differs_from_what_people_approved_is_not_done(
     assert Effect.objects.get(run=gate.run_id).status == "failed"
 
 
-def test_the_awaited_client_and_a_question_refuse_it_too(web: str) -> None:
-    world = World(web)
-
+def test_the_awaited_client_and_a_question_refuse_it_too(world: World) -> None:
     async def asks(hp: AsyncHoldpoint) -> Any:
         return await hp.ask("wire", WIRE)
 
@@ -114,17 +112,16 @@ def test_the_awaited_client_and_a_question_refuse_it_too(web: str) -> None:
         told.result(PATIENCE)
 
 
-def test_an_edit_that_the_outcome_does_not_tell_is_not_done(web: str) -> None:
+def test_an_edit_that_the_outcome_does_not_tell_is_not_done(world: World) -> None:
     """People's edits are told to the model: a change of which nothing is said would be somebody else's."""
-    world = World(web)
     told = world.runs(wires, transport=Altering(altering("/outcome$", '"edits":{"wire":[', '"edits":{"other":[')))
     gate = world.decides("edit", arguments={"wire": {**WIRE, "amount": "100.00"}})
     with pytest.raises(Altered, match=rf"People were asked at gate {gate.pk} about other arguments of wire"):
         told.result(PATIENCE)
 
 
-def test_arguments_that_changed_over_a_restart_are_not_done_under_the_old_approval(web: str) -> None:
-    world, key = World(web), "invoice-7"
+def test_arguments_that_changed_over_a_restart_are_not_done_under_the_old_approval(world: World) -> None:
+    key = "invoice-7"
     with world.client() as hp, pytest.raises(StillOpen):
         wires(hp, key=key, timeout=0.0)
     gate = world.decides()

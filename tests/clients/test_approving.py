@@ -52,8 +52,7 @@ def start(world: World, way: str, **more: Any) -> Future[Got]:
     return world.awaits(lambda hp: wires_awaited(hp, **more))
 
 
-def test_an_edit_is_what_runs(web: str, way: str) -> None:
-    world = World(web)
+def test_an_edit_is_what_runs(world: World, way: str) -> None:
     told = start(world, way)
     world.decides("edit", arguments={"wire": {**WIRE, "amount": "100.00"}}, comment="A tenth less.")
     got = told.result(PATIENCE)
@@ -66,8 +65,7 @@ def test_an_edit_is_what_runs(web: str, way: str) -> None:
     assert (row.status, row.key, row.attempts) == ("done", got["key"], 1)
 
 
-def test_a_no_is_raised_with_its_words(web: str, way: str) -> None:
-    world = World(web)
+def test_a_no_is_raised_with_its_words(world: World, way: str) -> None:
     told = start(world, way)
     gate = world.decides("reject", comment="Not this month")
     with pytest.raises(Rejected, match=r"Ann Okafor said no to wire: Not this month\. Do not") as refused:
@@ -77,8 +75,7 @@ def test_a_no_is_raised_with_its_words(web: str, way: str) -> None:
     assert not Effect.objects.filter(run=gate.run_id).exists()
 
 
-def test_an_answer_in_its_place_is_raised_as_a_value(web: str, way: str) -> None:
-    world = World(web)
+def test_an_answer_in_its_place_is_raised_as_a_value(world: World, way: str) -> None:
     told = start(world, way, respond=True)
     gate = world.decides("", verdicts={"wire": {"verdict": "respond", "response": "Paid by card already."}})
     with pytest.raises(Answered) as answered:
@@ -87,8 +84,7 @@ def test_an_answer_in_its_place_is_raised_as_a_value(web: str, way: str) -> None
     assert ended(gate.run_id)["wire_result"] == "Paid by card already."
 
 
-def test_a_deadline_that_passed_is_no_no(web: str, way: str) -> None:
-    world = World(web)
+def test_a_deadline_that_passed_is_no_no(world: World, way: str) -> None:
     told = start(world, way)
     gate = world.gate()
     closing.pass_deadline(gate)
@@ -98,8 +94,7 @@ def test_a_deadline_that_passed_is_no_no(web: str, way: str) -> None:
     assert Run.objects.get(pk=gate.run_id).status == "cancelled"
 
 
-def test_a_gate_that_was_withdrawn_says_why(web: str, way: str) -> None:
-    world = World(web)
+def test_a_gate_that_was_withdrawn_says_why(world: World, way: str) -> None:
     told = start(world, way)
     gate = world.gate()
     closing.withdraw(gate, by=SYSTEM, reason="The invoice was void.")
@@ -107,8 +102,7 @@ def test_a_gate_that_was_withdrawn_says_why(web: str, way: str) -> None:
         told.result(PATIENCE)
 
 
-def test_nobody_decides_in_the_time_that_is_given(web: str, way: str) -> None:
-    world = World(web)
+def test_nobody_decides_in_the_time_that_is_given(world: World, way: str) -> None:
     told = start(world, way, timeout=0.0)
     with pytest.raises(StillOpen) as still:
         told.result(PATIENCE)

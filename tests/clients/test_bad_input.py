@@ -32,9 +32,8 @@ MAIL = {"text": "Where is my money?"}
     ],
 )  # fmt: skip
 def test_a_question_that_cannot_be_asked_names_the_place(
-    web: str, asks: Callable[[Holdpoint], Any], words: str
+    world: World, asks: Callable[[Holdpoint], Any], words: str
 ) -> None:
-    world = World(web)
     with world.client() as hp, pytest.raises(Invalid, match=words) as refused:
         asks(hp)
     assert refused.value.errors
@@ -55,8 +54,7 @@ def test_a_gate_that_is_not_there_is_not_resumed(web: str) -> None:
                 goes_on(987654321)
 
 
-def test_a_second_report_changes_nothing(web: str) -> None:
-    world = World(web)
+def test_a_second_report_changes_nothing(world: World) -> None:
     with world.client() as hp:
         gate = hp.approve.defer("wire", WIRE)
         world.decides()

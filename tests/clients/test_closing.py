@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 from holdpoint.drivers import Threads
-from holdpoint.exchange import Keep, Op, Request, Send
+from holdpoint.sending import Keep, Op, Request, Send
 
 from tests.harness.waiting import PATIENCE
 

@@ -46,8 +46,7 @@ PAYMENT = Payment(
 NOTE_DRAWN = [{"kind": "command", "at": "/note"}]
 
 
-def test_models_and_decimals_come_back_exactly_as_they_were_edited(web: str) -> None:
-    world = World(web)
+def test_models_and_decimals_come_back_exactly_as_they_were_edited(world: World) -> None:
     taken: list[Any] = []
 
     def program(hp: Holdpoint) -> Payment:
@@ -82,8 +81,7 @@ def test_models_and_decimals_come_back_exactly_as_they_were_edited(web: str) -> 
     assert ended(gate.run_id)["pay_result"] == payment
 
 
-def test_what_does_not_fit_the_signature_can_not_be_decided(web: str) -> None:
-    world = World(web)
+def test_what_does_not_fit_the_signature_can_not_be_decided(world: World) -> None:
     with world.client() as hp:
 
         @hp.requires_approval()
@@ -101,9 +99,7 @@ def test_what_does_not_fit_the_signature_can_not_be_decided(web: str) -> None:
     assert Gate.objects.get(pk=gate.pk).status == "open"
 
 
-def test_an_answer_in_its_place_is_returned_in_its_own_type(web: str) -> None:
-    world = World(web)
-
+def test_an_answer_in_its_place_is_returned_in_its_own_type(world: World) -> None:
     def program(hp: Holdpoint) -> Decimal:
         @hp.requires_approval(respond=True)
         def rate(currency: str) -> Decimal:
@@ -116,8 +112,8 @@ def test_an_answer_in_its_place_is_returned_in_its_own_type(web: str) -> None:
     assert str(told.result(PATIENCE)) == "1.0850"
 
 
-def test_a_function_that_was_done_before_gives_what_it_gave(web: str) -> None:
-    world, done = World(web), []
+def test_a_function_that_was_done_before_gives_what_it_gave(world: World) -> None:
+    done = []
     with world.client() as hp:
 
         @hp.requires_approval(timeout=PATIENCE)
@@ -131,8 +127,7 @@ def test_a_function_that_was_done_before_gives_what_it_gave(web: str) -> None:
     assert done == [Decimal("1.50")]
 
 
-def test_a_function_that_raises_leaves_it_to_people_whether_it_happened(web: str) -> None:
-    world = World(web)
+def test_a_function_that_raises_leaves_it_to_people_whether_it_happened(world: World) -> None:
     with world.client() as hp:
 
         @hp.requires_approval(timeout=PATIENCE)
@@ -150,9 +145,8 @@ def test_a_function_that_raises_leaves_it_to_people_whether_it_happened(web: str
 
 
 @pytest.mark.parametrize("awaited", [False, True])
-def test_what_a_call_inside_of_it_was_refused_is_not_the_functions_result(web: str, awaited: bool) -> None:
+def test_what_a_call_inside_of_it_was_refused_is_not_the_functions_result(world: World, awaited: bool) -> None:
     """It was returned as if the function had done it, while people were asked whether that happened."""
-    world = World(web)
     inside = AlreadyDone("The mail was already done, once. Use its result.", gate=1, run=1, result="sent")
 
     def program(hp: Holdpoint) -> str:
@@ -175,8 +169,7 @@ def test_what_a_call_inside_of_it_was_refused_is_not_the_functions_result(web: s
     assert Effect.objects.get(run=question.run_id).status == "unknown"
 
 
-def test_a_function_that_says_it_did_nothing_failed(web: str) -> None:
-    world = World(web)
+def test_a_function_that_says_it_did_nothing_failed(world: World) -> None:
     with world.client() as hp:
 
         @hp.requires_approval(timeout=PATIENCE)
@@ -191,8 +184,8 @@ def test_a_function_that_says_it_did_nothing_failed(web: str) -> None:
     assert (row.status, row.error) == ("failed", "503 before anything was sent")
 
 
-def test_what_people_send_back_is_undone_before_it_is_done_again(web: str) -> None:
-    world, bank = World(web), []
+def test_what_people_send_back_is_undone_before_it_is_done_again(world: World) -> None:
+    bank = []
 
     with world.client() as hp:
 
@@ -226,9 +219,7 @@ def test_what_people_send_back_is_undone_before_it_is_done_again(web: str) -> No
 
 
 @pytest.mark.long
-def test_a_coroutine_function_asks_too(web: str) -> None:
-    world = World(web)
-
+def test_a_coroutine_function_asks_too(world: World) -> None:
     async def program(hp: AsyncHoldpoint) -> list[str]:
         @hp.requires_approval(title="Pay {amount}", respond=True)
         async def pay(amount: Decimal, *, key: str = "") -> str:
@@ -242,9 +233,7 @@ def test_a_coroutine_function_asks_too(web: str) -> None:
     assert told.result(PATIENCE) == ["Decimal('1.00')", "in cash"]
 
 
-def test_a_no_to_a_coroutine_function_is_raised(web: str) -> None:
-    world = World(web)
-
+def test_a_no_to_a_coroutine_function_is_raised(world: World) -> None:
     async def program(hp: AsyncHoldpoint) -> None:
         @hp.requires_approval()
         async def pay(amount: Decimal) -> None:
@@ -259,8 +248,7 @@ def test_a_no_to_a_coroutine_function_is_raised(web: str) -> None:
 
 
 @pytest.mark.long
-def test_a_method_asks_about_its_arguments_and_not_about_its_object(web: str) -> None:
-    world = World(web)
+def test_a_method_asks_about_its_arguments_and_not_about_its_object(world: World) -> None:
     with world.client() as hp:
 
         class Bank:
@@ -289,9 +277,9 @@ def test_a_function_that_is_awaited_is_not_taken_for_one_that_was_called() -> No
         hp.requires_approval(title="Pay")(pay)
 
 
-def test_a_wrapper_that_awaits_nothing_reports_nothing_as_done(web: str) -> None:
+def test_a_wrapper_that_awaits_nothing_reports_nothing_as_done(world: World) -> None:
     """A coroutine was kept as the text "<coroutine object …>" of what had never run, and the run said done."""
-    world, ran = World(web), []
+    ran = []
 
     async def pay(amount: int) -> None:
         ran.append(amount)
@@ -311,9 +299,8 @@ def test_a_wrapper_that_awaits_nothing_reports_nothing_as_done(web: str) -> None
     assert "retried returned a coroutine" in row.error
 
 
-def test_a_task_that_goes_on_without_its_function_is_asked_about(web: str) -> None:
+def test_a_task_that_goes_on_without_its_function_is_asked_about(world: World) -> None:
     """Where something may be under way already, nobody knows whether it happens."""
-    world = World(web)
 
     async def program(hp: AsyncHoldpoint) -> None:
         @hp.requires_approval
@@ -330,8 +317,7 @@ def test_a_task_that_goes_on_without_its_function_is_asked_about(web: str) -> No
     assert Effect.objects.get(run__team=world.team).status == "unknown"
 
 
-def test_a_block_reports_no_coroutine_and_no_generator_as_its_result(web: str) -> None:
-    world = World(web)
+def test_a_block_reports_no_coroutine_and_no_generator_as_its_result(world: World) -> None:
     with world.client() as hp:
         gate = hp.approve.defer("wire", {"to": "ACME"}).id
         world.decides()
@@ -343,9 +329,9 @@ def test_a_block_reports_no_coroutine_and_no_generator_as_its_result(web: str) -
     assert Effect.objects.get(run__team=world.team).status == "unknown"
 
 
-def test_work_that_the_report_would_run_is_no_result(web: str) -> None:
+def test_work_that_the_report_would_run_is_no_result(world: World) -> None:
     """The report read it to where it raised, took that for no JSON, and said that all of it was done."""
-    world, paid = World(web), []
+    paid = []
 
     def pay(who: str) -> str:
         paid.append(who)
@@ -381,9 +367,8 @@ def test_a_function_that_yields_is_refused_where_it_stands() -> None:
         AsyncHoldpoint("http://127.0.0.1:9", "hp_a").requires_approval(pays_awaited)  # type: ignore[arg-type]
 
 
-def test_a_result_of_any_class_is_kept_as_text(web: str) -> None:
+def test_a_result_of_any_class_is_kept_as_text(world: World) -> None:
     """The module could not be imported, although nobody is shown the result's type."""
-    world = World(web)
     with world.client() as hp:
 
         @hp.requires_approval(timeout=PATIENCE)

@@ -40,8 +40,7 @@ def test_what_is_raised_decides_between_failed_and_unknown(
     assert (row.status, row.error.strip()) == (status, words.strip())
 
 
-def test_what_is_forgotten_is_unknown_and_warned_of(web: str) -> None:
-    world = World(web)
+def test_what_is_forgotten_is_unknown_and_warned_of(world: World) -> None:
     with world.client() as hp:
         gate = hp.approve.defer("wire", WIRE).id
         world.decides()
@@ -51,8 +50,7 @@ def test_what_is_forgotten_is_unknown_and_warned_of(web: str) -> None:
     assert world.gate("recovery").asked.title == "Did “wire” happen? wire"
 
 
-def test_what_was_said_before_an_error_stands(web: str) -> None:
-    world = World(web)
+def test_what_was_said_before_an_error_stands(world: World) -> None:
     with world.client() as hp:
         gate = hp.approve.defer("wire", WIRE).id
         world.decides()
@@ -62,8 +60,8 @@ def test_what_was_said_before_an_error_stands(web: str) -> None:
     assert Effect.objects.get(run__team=world.team).status == "done"
 
 
-def test_a_failure_that_may_be_tried_again_is_handed_out_under_the_same_key(web: str) -> None:
-    world, keys = World(web), []
+def test_a_failure_that_may_be_tried_again_is_handed_out_under_the_same_key(world: World) -> None:
+    keys = []
     with world.client() as hp:
         gate = hp.approve.defer("wire", WIRE).id
         world.decides()
@@ -79,8 +77,7 @@ def test_a_failure_that_may_be_tried_again_is_handed_out_under_the_same_key(web:
     assert str(row.returned["wire_result"]).startswith("<object object")
 
 
-def test_a_task_that_is_cancelled_reports_that_nobody_knows(web: str) -> None:
-    world = World(web)
+def test_a_task_that_is_cancelled_reports_that_nobody_knows(world: World) -> None:
     with world.client() as hp:
         gate = hp.approve.defer("wire", WIRE).id
     world.decides()
@@ -105,8 +102,7 @@ def test_a_task_that_is_cancelled_reports_that_nobody_knows(web: str) -> None:
     assert (row.status, row.error.strip()) == ("unknown", "CancelledError:")
 
 
-def test_a_call_shows_neither_arguments_nor_token(web: str) -> None:
-    world = World(web)
+def test_a_call_shows_neither_arguments_nor_token(world: World) -> None:
     with world.client() as hp:
         gate = hp.approve.defer("wire", WIRE).id
         world.decides()
@@ -116,8 +112,7 @@ def test_a_call_shows_neither_arguments_nor_token(web: str) -> None:
             call.done()
 
 
-def test_what_is_not_needed_any_more_is_taken_back(web: str) -> None:
-    world = World(web)
+def test_what_is_not_needed_any_more_is_taken_back(world: World) -> None:
     with world.client() as hp:
         gate = hp.approve.defer("wire", WIRE).id
         assert hp.withdraw(gate, "The invoice was cancelled.").status == "withdrawn"
@@ -127,9 +122,8 @@ def test_what_is_not_needed_any_more_is_taken_back(web: str) -> None:
             hp.withdraw(gate)
 
 
-def test_without_its_block_nobody_goes_on_without_people_and_what_was_allowed_is_unknown(web: str) -> None:
+def test_without_its_block_nobody_goes_on_without_people_and_what_was_allowed_is_unknown(world: World) -> None:
     """`hp.approve(…)` alone asked nobody, so that the lines after it ran as if people had been asked."""
-    world = World(web)
     world_decides = POOL.submit(world.decides)
     with world.client() as hp:
         with pytest.warns(RuntimeWarning, match="done in a block"):

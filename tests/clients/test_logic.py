@@ -11,13 +11,11 @@ import pytest
 from holdpoint import AsyncHoldpoint, BadAnswer, Holdpoint, NotConfigured, Problem, StaleToken, Unreachable
 from holdpoint.answers import Events
 from holdpoint.awaiting import await_outcome
-from holdpoint.calls import _in_words, result_as_json
-from holdpoint.exchange import Habits, Lost, Op, Pause, Reply, Send
-from holdpoint.holding import Held, beating
-from holdpoint.plans import Step
-from holdpoint.posting import post_gate, question
-from holdpoint.sending import Api
-from holdpoint.signatures import Signature
+from holdpoint.calls import in_words, result_as_json
+from holdpoint.decorating import Signature
+from holdpoint.posting import Step, post_gate, question
+from holdpoint.runs import Held, beating
+from holdpoint.sending import Api, Habits, Lost, Op, Pause, Reply, Send
 from pydantic import BaseModel, Field
 
 from agents.api.programs.versions import StepBody
@@ -166,7 +164,7 @@ def test_arguments_are_pinned_by_name_or_pointer() -> None:
     ],
 )
 def test_an_edit_is_told_in_words(op: dict[str, Any], words: str) -> None:
-    assert _in_words(op) == words
+    assert in_words([op]) == [words]
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,7 @@ def questions() -> list[Posting]:
     ]
 
 
-def test_each_is_a_gate_of_its_own_and_gone_on_with_by_its_number(web: str) -> None:
-    world = World(web)
+def test_each_is_a_gate_of_its_own_and_gone_on_with_by_its_number(world: World) -> None:
     with world.client() as hp:
         first, second = hp.defer_all(questions(), key="nightly-17")
         assert hp.defer_all(questions(), key="nightly-17") == [first, second]
@@ -36,9 +35,7 @@ def test_each_is_a_gate_of_its_own_and_gone_on_with_by_its_number(web: str) -> N
     assert Gate.objects.get(pk=second.id).status == "open"
 
 
-async def test_only_asked_and_awaited(web: str) -> None:
-    world = World(web)
-
+async def test_only_asked_and_awaited(world: World) -> None:
     async def asks() -> str:
         async with world.awaited() as hp:
             [pending] = await hp.defer_all([question("deploy", {"version": "4.2"})], ask_only=True)
@@ -52,8 +49,7 @@ async def test_only_asked_and_awaited(web: str) -> None:
     assert gate.asked.allows == (), "nothing is done after it"
 
 
-def test_none_asks_nothing_and_others_agents_are_asked_apart(web: str) -> None:
-    world = World(web)
+def test_none_asks_nothing_and_others_agents_are_asked_apart(world: World) -> None:
     with world.client() as hp:
         assert hp.defer_all([]) == []
         with pytest.raises(ValueError, match="one agent and team"):

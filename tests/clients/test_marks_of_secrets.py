@@ -65,8 +65,7 @@ def by_the_hook(world: World) -> Future[Any]:
 
 # The gateway's, which passes on the schemas of another server, is in mcp/test_gateway.py.
 @pytest.mark.parametrize("way", [by_the_client, by_an_interrupt, by_the_mcp_server, by_the_hook])
-def test_the_reviewer_sees_it(web: str, way: Callable[[World], Future[Any]]) -> None:
-    world = World(web)
+def test_the_reviewer_sees_it(world: World, way: Callable[[World], Future[Any]]) -> None:
     told = way(world)
     gate = world.gate()
     reviewer = make_user("Rea Reviewer", world.team)

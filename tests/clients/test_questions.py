@@ -16,10 +16,8 @@ from tests.harness.waiting import PATIENCE, until
 @pytest.mark.parametrize("fails", first_alone([False, True]))
 @pytest.mark.parametrize("way", ["called", "awaited"])
 def test_a_question_is_answered_while_the_program_waits_and_the_gate_stays_open(
-    web: str, way: str, fails: bool
+    world: World, way: str, fails: bool
 ) -> None:
-    world = World(web)
-
     def answer(question: Question) -> str:
         if fails:
             raise ValueError("no idea")

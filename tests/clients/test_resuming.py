@@ -45,9 +45,9 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_script_elsewhere_is_killed_while_it_waits_and_goes_on_with_the_edit(
-    web: str, elsewhere: Path, start_service: Starter
+    world: World, elsewhere: Path, start_service: Starter
 ) -> None:
-    world, script = World(web), str(CLIENT / "examples" / "approve.py")
+    script = str(CLIENT / "examples" / "approve.py")
     first = start_service("script", [str(elsewhere), script], world.env)
     number = int(first.says(r"gate \d+").split()[1])
     first.kill()
@@ -82,8 +82,7 @@ def begun(world: World, start_service: Starter, *, idempotent: bool) -> tuple[in
     return gate, process
 
 
-def test_what_may_be_sent_twice_is_handed_out_again_under_its_key(web: str, start_service: Starter) -> None:
-    world = World(web)
+def test_what_may_be_sent_twice_is_handed_out_again_under_its_key(world: World, start_service: Starter) -> None:
     gate, process = begun(world, start_service, idempotent=True)
     process.kill()
     with world.client() as hp, hp.resume(gate, timeout=PATIENCE) as call:
@@ -113,8 +112,7 @@ def asked(world: World, gate: int) -> Unknown:
     return found
 
 
-def test_what_may_not_be_sent_twice_is_asked_about(web: str, start_service: Starter) -> None:
-    world = World(web)
+def test_what_may_not_be_sent_twice_is_asked_about(world: World, start_service: Starter) -> None:
     gate, process = begun(world, start_service, idempotent=False)
     process.kill()
     unknown = asked(world, gate)
@@ -129,8 +127,7 @@ def test_what_may_not_be_sent_twice_is_asked_about(web: str, start_service: Star
     assert Effect.objects.get(run=done.value.run).attempts == 1
 
 
-def test_what_did_not_happen_is_done_after_people_said_so(web: str, start_service: Starter) -> None:
-    world = World(web)
+def test_what_did_not_happen_is_done_after_people_said_so(world: World, start_service: Starter) -> None:
     gate, process = begun(world, start_service, idempotent=False)
     process.kill()
     asked(world, gate)
@@ -142,8 +139,7 @@ def test_what_did_not_happen_is_done_after_people_said_so(web: str, start_servic
     assert ended(run)["wire_result"] == {"id": "tx_3"}
 
 
-def test_a_process_that_slept_for_too_long_is_told_and_changes_nothing(web: str, start_service: Starter) -> None:
-    world = World(web)
+def test_a_process_that_slept_for_too_long_is_told_and_changes_nothing(world: World, start_service: Starter) -> None:
     gate, sleeper = begun(world, start_service, idempotent=True)
     sleeper.pause()
     with world.client() as hp, hp.resume(gate, timeout=PATIENCE) as call:
@@ -156,8 +152,7 @@ def test_a_process_that_slept_for_too_long_is_told_and_changes_nothing(web: str,
 
 
 @pytest.mark.long
-def test_what_a_sleeper_says_of_its_own_effect_is_evidence(web: str, start_service: Starter) -> None:
-    world = World(web)
+def test_what_a_sleeper_says_of_its_own_effect_is_evidence(world: World, start_service: Starter) -> None:
     gate, sleeper = begun(world, start_service, idempotent=False)
     sleeper.pause()
     asked(world, gate)
@@ -169,8 +164,7 @@ def test_what_a_sleeper_says_of_its_own_effect_is_evidence(web: str, start_servi
 
 
 @pytest.mark.long
-def test_an_old_gates_number_finds_the_gate_that_approved_what_is_done(web: str) -> None:
-    world = World(web)
+def test_an_old_gates_number_finds_the_gate_that_approved_what_is_done(world: World) -> None:
     with world.client() as hp:
         first = hp.approve.defer("wire", WIRE)
         world.decides()
@@ -179,14 +173,13 @@ def test_an_old_gates_number_finds_the_gate_that_approved_what_is_done(web: str)
             hp.resume(first.id, timeout=0.0)
         second = world.decides("edit", arguments={"wire": {**WIRE, "amount": "100.00"}}, comment="A tenth less.")
     with world.client() as hp, hp.resume(first.id, timeout=PATIENCE) as call:
-        assert (call.gate, call.url) == (second.pk, f"{web}/gates/{second.pk}/")
+        assert (call.gate, call.url) == (second.pk, f"{world.url}/gates/{second.pk}/")
         assert (call.changes, call.decision.comment) == (["amount is now '100.00'"], "A tenth less.")
         call.done()
 
 
-def test_words_that_vary_leave_an_approved_call_approved(web: str) -> None:
+def test_words_that_vary_leave_an_approved_call_approved(world: World) -> None:
     """A model worded the same call otherwise after a restart, the key was refused, and the approved call never ran."""
-    world = World(web)
     with world.client() as hp:
         asked = hp.approve.defer("wire", WIRE, title="Pay invoice 7", summary="It is due.", key="invoice-7")
         gate = world.decides("edit", arguments={"wire": {**WIRE, "amount": "100.00"}})
@@ -202,8 +195,7 @@ def test_words_that_vary_leave_an_approved_call_approved(web: str) -> None:
     assert gate.asked.title == "Pay invoice 7"
 
 
-def test_of_a_question_without_arguments_the_words_are_what_is_asked(web: str) -> None:
-    world = World(web)
+def test_of_a_question_without_arguments_the_words_are_what_is_asked(world: World) -> None:
     with world.client() as hp:
         first = hp.ask.defer("deploy", title="Deploy 4.2 now?", key="deploy")
         assert hp.ask.defer("deploy", title="Deploy 4.2 now?", key="deploy") == first
@@ -211,9 +203,8 @@ def test_of_a_question_without_arguments_the_words_are_what_is_asked(web: str) -
             hp.ask.defer("deploy", title="Deploy 4.3 now?", key="deploy")
 
 
-def test_a_question_under_a_key_that_was_answered_says_when(web: str) -> None:
+def test_a_question_under_a_key_that_was_answered_says_when(world: World) -> None:
     """A program that asked each night under one key read the first night's approval as if it were a new one."""
-    world = World(web)
     with world.client() as hp:
         first = hp.ask.defer("deploy", WIRE, key="deploy")
         world.decides()
@@ -223,8 +214,7 @@ def test_a_question_under_a_key_that_was_answered_says_when(web: str) -> None:
         assert again.told_at == hp.said(first.id).told_at is not None
 
 
-def test_the_same_key_asks_once_and_goes_on_to_the_end(web: str) -> None:
-    world = World(web)
+def test_the_same_key_asks_once_and_goes_on_to_the_end(world: World) -> None:
     with world.client() as hp, pytest.raises(StillOpen):
         wires(hp, key="invoice-7", timeout=0.0)
     gate = world.decides()

@@ -131,9 +131,8 @@ def test_a_refusal_is_final(proxy: Start) -> None:
     assert len(way.seen) == 3
 
 
-def test_the_token_is_in_no_log(web: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_token_is_in_no_log(world: World, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
-    world = World(web)
     told = world.runs(wires)
     world.decides()
     told.result(PATIENCE)

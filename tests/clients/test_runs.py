@@ -77,8 +77,7 @@ async def pays_awaited(hp: AsyncHoldpoint, agent: str) -> int:
 
 
 @pytest.mark.parametrize("way", first_alone(["called", "awaited"]))
-def test_a_run_goes_from_its_start_to_its_end(web: str, way: str) -> None:
-    world = World(web)
+def test_a_run_goes_from_its_start_to_its_end(world: World, way: str) -> None:
     told = (
         world.runs(lambda hp: pays(hp, world.agent))
         if way == "called"
@@ -100,8 +99,7 @@ def logging(hp: Holdpoint, world: World) -> HeldRun:
     return run
 
 
-def test_of_a_start_under_a_key_the_title_may_vary_and_the_input_not(web: str) -> None:
-    world = World(web)
+def test_of_a_start_under_a_key_the_title_may_vary_and_the_input_not(world: World) -> None:
     with world.client() as hp:
         hp.register("1", PLAN, agent=world.agent, state=SCHEMA)
         first = hp.start(INPUT, agent=world.agent, title="Invoice 7", key="invoice-7")
@@ -111,8 +109,7 @@ def test_of_a_start_under_a_key_the_title_may_vary_and_the_input_not(web: str) -
             hp.start({**INPUT, "log": []}, agent=world.agent, title="Invoice 7", key="invoice-7")
 
 
-def test_a_list_is_appended_to_and_spliced_and_a_state_sent_whole(web: str) -> None:
-    world = World(web)
+def test_a_list_is_appended_to_and_spliced_and_a_state_sent_whole(world: World) -> None:
     with world.client() as hp:
         run = logging(hp, world)
         run.save("write", append={"log": ["c", "d"]}, next_step="write")
@@ -131,8 +128,7 @@ def test_a_list_is_appended_to_and_spliced_and_a_state_sent_whole(web: str) -> N
             run.claim()
 
 
-def test_a_run_is_let_go_of_and_fails_for_a_reason(web: str) -> None:
-    world = World(web)
+def test_a_run_is_let_go_of_and_fails_for_a_reason(world: World) -> None:
     with world.client(lease=60) as hp:
         run = logging(hp, world)
         with pytest.raises(NotClaimable, match="has the run"):
@@ -152,8 +148,8 @@ def test_a_run_is_let_go_of_and_fails_for_a_reason(web: str) -> None:
 
 
 @pytest.mark.parametrize("way", first_alone(["called", "awaited"]))
-def test_heartbeats_hold_a_run_for_longer_than_its_lease_and_tell_when_it_is_lost(web: str, way: str) -> None:
-    world, claimed, stop = World(web), threading.Event(), threading.Event()
+def test_heartbeats_hold_a_run_for_longer_than_its_lease_and_tell_when_it_is_lost(world: World, way: str) -> None:
+    claimed, stop = threading.Event(), threading.Event()
     lost: list[HoldpointError] = []
 
     def called(hp: Holdpoint) -> int:
@@ -199,8 +195,7 @@ def beaten(row: Run, first: Any) -> bool:
     return row.lease_until is not None and (row.lease_until - first).total_seconds() > 1.0
 
 
-def test_events_are_read_after_a_cursor(web: str) -> None:
-    world = World(web)
+def test_events_are_read_after_a_cursor(world: World) -> None:
     with world.client() as hp:
         since = hp.events("now").next
         gate = hp.approve.defer("wire", WIRE, title="Pay")
@@ -211,8 +206,7 @@ def test_events_are_read_after_a_cursor(web: str) -> None:
         assert hp.gate(gate.id).actions == ["wire"]
 
 
-def test_a_program_waits_for_a_signal_and_reads_each_once(web: str) -> None:
-    world = World(web)
+def test_a_program_waits_for_a_signal_and_reads_each_once(world: World) -> None:
     with world.client() as hp:
         hp.register("1", PLAN, agent=world.agent, state=SCHEMA, signals={"delivered": {"type": "object"}})
         run = hp.start(INPUT, agent=world.agent)

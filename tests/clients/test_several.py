@@ -53,8 +53,7 @@ def way(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_all_of_them_are_asked_at_one_gate_and_done_one_after_the_other(web: str, way: str) -> None:
-    world = World(web)
+def test_all_of_them_are_asked_at_one_gate_and_done_one_after_the_other(world: World, way: str) -> None:
     told = started(world, way)
     gate = world.gate()
     assert [action.id for action in gate.asked.actions] == ["wire", "mail"]
@@ -69,8 +68,7 @@ def test_all_of_them_are_asked_at_one_gate_and_done_one_after_the_other(web: str
     assert Gate.objects.filter(team=world.team).count() == 1
 
 
-def test_what_is_refused_or_answered_for_is_not_done(web: str, way: str) -> None:
-    world = World(web)
+def test_what_is_refused_or_answered_for_is_not_done(world: World, way: str) -> None:
     told = started(world, way)
     respond = {"verdict": "respond", "response": "I rang her."}
     world.decides("", verdicts={"wire": {"verdict": "reject", "reason": "Not this month."}, "mail": respond})
@@ -82,16 +80,14 @@ def test_what_is_refused_or_answered_for_is_not_done(web: str, way: str) -> None
     assert got["answers"] == {"mail": "I rang her."}
 
 
-def test_a_no_to_all_of_them_is_raised(web: str, way: str) -> None:
-    world = World(web)
+def test_a_no_to_all_of_them_is_raised(world: World, way: str) -> None:
     told = started(world, way)
     world.decides("reject", comment="Not this month.")
     with pytest.raises(Rejected, match=r"Ann Okafor said no to wire, mail: Not this month\."):
         told.result(PATIENCE)
 
 
-def test_another_process_goes_on_with_what_is_not_done(web: str) -> None:
-    world = World(web)
+def test_another_process_goes_on_with_what_is_not_done(world: World) -> None:
     with world.client() as hp:
         gate = hp.approve_each.defer(BOTH, title="Pay and tell").id
         world.decides()
@@ -108,8 +104,7 @@ def test_another_process_goes_on_with_what_is_not_done(web: str) -> None:
     assert Effect.objects.filter(run__team=world.team).count() == 2
 
 
-def test_what_nothing_is_said_of_is_unknown_and_the_next_is_not_begun(web: str) -> None:
-    world = World(web)
+def test_what_nothing_is_said_of_is_unknown_and_the_next_is_not_begun(world: World) -> None:
     with world.client() as hp:
         gate = hp.approve_each.defer([Ask("wire", WIRE), Ask("mail", MAIL)], title="Pay and tell").id
         world.decides()
@@ -121,50 +116,45 @@ def test_what_nothing_is_said_of_is_unknown_and_the_next_is_not_begun(web: str) 
     assert [(each.step, each.status) for each in Effect.objects.filter(run__team=world.team)] == [("wire", "unknown")]
 
 
-def test_one_that_is_resumed_alone_names_the_call_for_several(web: str) -> None:
-    world = World(web)
+def test_one_that_is_resumed_alone_names_the_call_for_several(world: World) -> None:
     with world.client() as hp:
         gate = hp.approve_each.defer(BOTH, title="Pay and tell").id
         with pytest.raises(Exception, match="resume_each"):
             hp.resume(gate)
 
 
-def test_a_question_is_answered_and_leaves_no_run_in_the_queue(web: str) -> None:
-    world = World(web)
+def test_a_question_is_answered_and_leaves_no_run_in_the_queue(world: World) -> None:
     told = world.runs(lambda hp: hp.ask("deploy", {"version": "4.2"}, title="Deploy 4.2 now?", respond=True))
     gate = world.decides("edit", arguments={"deploy": {"version": "4.1"}}, comment="Not that one.")
     said = told.result(PATIENCE)
     assert (said.arguments, said.changes) == ({"version": "4.1"}, ["version is now '4.1'"])
     assert (said.decision.verdict, said.decision.by, said.decision.comment) == ("edit", "Ann Okafor", "Not that one.")
-    assert said.url == f"{web}/gates/{gate.pk}/"
+    assert said.url == f"{world.url}/gates/{gate.pk}/"
     assert Run.objects.get(pk=gate.run_id).status == "completed"
     assert not Effect.objects.filter(run=gate.run_id).exists()
 
 
-def test_a_question_may_be_answered_in_words(web: str) -> None:
-    world = World(web)
+def test_a_question_may_be_answered_in_words(world: World) -> None:
     told = world.awaits(lambda hp: hp.ask("colour", title="Which colour?", respond=True))
     world.decides("", verdicts={"colour": {"verdict": "respond", "response": "Green."}})
     assert told.result(PATIENCE).answer == "Green."
 
 
-def test_a_no_to_a_question_is_raised_and_so_is_silence(web: str) -> None:
-    world = World(web)
+def test_a_no_to_a_question_is_raised_and_so_is_silence(world: World) -> None:
     told = world.runs(lambda hp: hp.ask("deploy", {"version": "4.2"}))
     gate = world.decides("reject", comment="Not today.")
     with pytest.raises(Rejected, match=r"Not today\.") as refused:
         told.result(PATIENCE)
-    assert refused.value.url == f"{web}/gates/{gate.pk}/"
+    assert refused.value.url == f"{world.url}/gates/{gate.pk}/"
     with world.client() as hp, pytest.raises(StillOpen) as still:
         hp.ask("deploy", timeout=0.0)
     assert still.value.url.endswith(f"/gates/{still.value.gate}/")
 
 
-def test_a_question_that_nobody_comes_back_for_leaves_no_run_either(web: str) -> None:
-    world = World(web)
+def test_a_question_that_nobody_comes_back_for_leaves_no_run_either(world: World) -> None:
     with world.client() as hp:
         pending = hp.ask.defer("deploy", {"version": "4.2"})
-    assert pending.url == f"{web}/gates/{pending.id}/"
+    assert pending.url == f"{world.url}/gates/{pending.id}/"
     world.decides()
     assert Run.objects.get(pk=pending.run).plan.version.startswith("posted-")
     assert not Gate.objects.get(pk=pending.id).outcome.grants.exists()
@@ -173,9 +163,7 @@ def test_a_question_that_nobody_comes_back_for_leaves_no_run_either(web: str) ->
     assert Run.objects.get(pk=pending.run).status == "completed"
 
 
-def test_what_is_asked_in_one_conversation_is_one_thread(web: str) -> None:
-    world = World(web)
-
+def test_what_is_asked_in_one_conversation_is_one_thread(world: World) -> None:
     async def program(hp: AsyncHoldpoint) -> list[int]:
         @hp.requires_approval
         async def wire(amount: str) -> str:
@@ -192,20 +180,18 @@ def test_what_is_asked_in_one_conversation_is_one_thread(web: str) -> None:
         assert Run.objects.get(pk=hp.approve.defer("wire", WIRE, thread="chat-9").run).thread == "chat-9"
 
 
-def test_the_gates_page_is_in_the_log_and_in_the_objects(web: str, caplog: pytest.LogCaptureFixture) -> None:
-    world = World(web)
+def test_the_gates_page_is_in_the_log_and_in_the_objects(world: World, caplog: pytest.LogCaptureFixture) -> None:
     with world.client() as hp, caplog.at_level(logging.INFO, logger="holdpoint"):
         pending = hp.approve.defer("wire", WIRE, title="Pay invoice 7")
         world.decides()
         with hp.resume(pending.id, timeout=PATIENCE) as call:
-            assert call.url == pending.url == f"{web}/gates/{pending.id}/"
+            assert call.url == pending.url == f"{world.url}/gates/{pending.id}/"
             call.done()
     assert f"Gate {pending.id} asks: Pay invoice 7. {pending.url}" in caplog.messages
 
 
-def test_a_run_that_goes_on_is_let_go_of_once_its_effect_is_told(web: str) -> None:
+def test_a_run_that_goes_on_is_let_go_of_once_its_effect_is_told(world: World) -> None:
     """It stayed claimed until the lease was over, half a minute, though its program did nothing more in it."""
-    world = World(web)
     with world.client(lease=30.0) as hp:
         gate = hp.approve_each.defer([Ask("wire", WIRE), Ask("mail", MAIL)], title="Pay and tell")
         world.decides()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from holdpoint import Holdpoint
-from holdpoint.signatures import Signature
+from holdpoint.decorating import Signature
 
 if TYPE_CHECKING:
     from decimal import Decimal

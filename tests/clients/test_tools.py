@@ -99,9 +99,7 @@ def test_a_method_of_an_object_is_such_a_function_too(name: str) -> None:
     assert inspect.iscoroutinefunction(method.defer)
 
 
-def test_what_a_tool_returns_is_what_the_function_returned_after_people_allowed_it(web: str) -> None:
-    world = World(web)
-
+def test_what_a_tool_returns_is_what_the_function_returned_after_people_allowed_it(world: World) -> None:
     async def program(hp: AsyncHoldpoint) -> str:
         tool = hp.requires_approval(title="Wire {amount}")(wire)
         assert inspect.iscoroutinefunction(tool)

@@ -10,6 +10,7 @@ It runs in the environment of the agent frameworks too, and reads nothing of the
 
 from __future__ import annotations
 
+from contextlib import suppress
 import ctypes
 import gc
 import importlib
@@ -21,7 +22,6 @@ import signal
 import socket
 import sys
 import threading
-from contextlib import suppress
 from typing import NamedTuple
 
 SERVERS = (
@@ -71,7 +71,7 @@ LIBRARIES = {
         "holdpoint.mcp.gateway.command",
         "holdpoint.mcp.hook",
         "holdpoint.mcp.stdio",
-        "holdpoint.terminal.commands.gates",
+        "holdpoint.terminal.commands",
         "langgraph.graph",
         "mcp.client.stdio",
         "uvicorn",

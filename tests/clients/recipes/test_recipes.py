@@ -106,8 +106,7 @@ def asks(world: World, service: Service) -> None:
 
 
 @pytest.mark.parametrize("name", list(LIBRARIES))
-def test_it_runs_as_people_left_it(name: str, web: str, start_service: Starter, tmp_path: Path) -> None:
-    world = World(web)
+def test_it_runs_as_people_left_it(name: str, world: World, start_service: Starter, tmp_path: Path) -> None:
     again: list[str | list[Call]] = [[("refund", LESS)]] if name in CANNOT_EDIT else []
     with scripted([REFUND], *again, "It is paid back.", "It is paid back.") as model:
         service = started(name, tmp_path, start_service, world, model)
@@ -122,9 +121,8 @@ def test_it_runs_as_people_left_it(name: str, web: str, start_service: Starter, 
 
 @pytest.mark.parametrize("name", ["Microsoft Agent Framework", "Google ADK"])
 def test_killed_while_it_waits_it_goes_on_with_the_same_question(
-    name: str, web: str, start_service: Starter, tmp_path: Path
+    name: str, world: World, start_service: Starter, tmp_path: Path
 ) -> None:
-    world = World(web)
     with scripted([REFUND], "It is paid back.") as model:
         first = started(name, tmp_path, start_service, world, model)
         asks(world, first)
@@ -139,10 +137,9 @@ def test_killed_while_it_waits_it_goes_on_with_the_same_question(
 
 
 def test_killed_after_the_call_ran_it_is_not_run_on_the_same_approval(
-    web: str, start_service: Starter, tmp_path: Path
+    world: World, start_service: Starter, tmp_path: Path
 ) -> None:
     """Started again it read the approval under its key once more, and paid twice on it."""
-    world = World(web)
     with scripted([REFUND], "hang", "Somebody has to look.") as model:
         first = started("Microsoft Agent Framework", tmp_path, start_service, world, model)
         asks(world, first)
@@ -159,8 +156,7 @@ def test_killed_after_the_call_ran_it_is_not_run_on_the_same_approval(
 
 
 @pytest.mark.parametrize("name", ["CrewAI", "Microsoft Agent Framework", "Google ADK"])
-def test_a_no_reaches_the_model(name: str, web: str, start_service: Starter, tmp_path: Path) -> None:
-    world = World(web)
+def test_a_no_reaches_the_model(name: str, world: World, start_service: Starter, tmp_path: Path) -> None:
     with scripted([REFUND], "Then not.", "Then not.") as model:
         service = started(name, tmp_path, start_service, world, model)
         asks(world, service)
@@ -186,9 +182,8 @@ def installed_by(page: str) -> list[str]:
     ],
 )
 def test_a_pages_example_works_with_what_the_page_installs(
-    page: str, said: str, web: str, start_service: Starter, tmp_path: Path
+    page: str, said: str, world: World, start_service: Starter, tmp_path: Path
 ) -> None:
-    world = World(web)
     python = environment(tmp_path, *installed_by(page))
     with scripted([REFUND], "It is paid back.") as model:
         file = first_example(page, tmp_path)
@@ -198,8 +193,7 @@ def test_a_pages_example_works_with_what_the_page_installs(
         service.says(re.escape(said), within=4 * PATIENCE)
 
 
-def test_the_checkpointers_example_works_with_what_its_page_installs(web: str, tmp_path: Path) -> None:
-    world = World(web)
+def test_the_checkpointers_example_works_with_what_its_page_installs(world: World, tmp_path: Path) -> None:
     python = environment(tmp_path, *installed_by("langgraph"))
     file = first_example("langgraph", tmp_path)
     done = run(str(python), str(file), env=world.env, within=2 * PATIENCE)
@@ -207,8 +201,7 @@ def test_the_checkpointers_example_works_with_what_its_page_installs(web: str, t
     assert done.stdout.count("You said:") == 2
 
 
-def test_the_hook_works_with_what_its_page_installs(web: str, tmp_path: Path) -> None:
-    world = World(web)
+def test_the_hook_works_with_what_its_page_installs(world: World, tmp_path: Path) -> None:
     hook = environment(tmp_path, *installed_by("claude-code")).with_name("holdpoint")
     use = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "make test"},
            "tool_use_id": "toolu_01", "session_id": "s", "cwd": str(tmp_path)}  # fmt: skip

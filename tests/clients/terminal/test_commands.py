@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from holdpoint.terminal import exits
-from holdpoint.terminal.commands import common
+from holdpoint.terminal import command_line as exits
 
 from agents.models import Token
 from approvals.models import Gate, Policy, versions
@@ -225,7 +224,7 @@ def test_an_interruption_waits_for_no_connection(at: Reviewer, monkeypatch: pyte
     monkeypatch.setenv("HOLDPOINT_TOKEN", at.token)
 
     def interrupted() -> None:
-        with common.open_connection(at.url) as (_, threads, _server):
+        with exits.open_connection(at.url) as (_, threads, _server):
             pool = threads.client._transport._pool  # type: ignore[attr-defined]
             pool._optional_thread_lock.__enter__()
             raise KeyboardInterrupt

@@ -12,8 +12,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from holdpoint.terminal.app.base import ReviewApp
 from holdpoint.terminal.app.deciding import Confirm
-from holdpoint.terminal.app.gate import GateScreen
-from holdpoint.terminal.app.inbox import InboxScreen
+from holdpoint.terminal.app.inbox import GateScreen, InboxScreen
 from holdpoint.terminal.app.runs import Rewind, RunScreen
 from holdpoint.terminal.credentials import Server
 from textual.pilot import Pilot

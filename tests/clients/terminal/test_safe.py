@@ -6,10 +6,9 @@ import json
 import unicodedata
 
 import pytest
-from holdpoint.terminal import describe, diffs
+from holdpoint.terminal import describe
 from holdpoint.terminal.forms import JSON, fields_of, filled
-from holdpoint.terminal.lines import quote_text, render_lines
-from holdpoint.terminal.safe import count_columns, make_visible, one_line
+from holdpoint.terminal.lines import count_columns, make_visible, one_line, quote_text, render_lines
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,7 +105,7 @@ def test_an_edit_is_drawn_as_a_diff_beside_its_exact_texts() -> None:
 
 def drawn(old: list[str], new: list[str]) -> list[str]:
     arguments = {"old": "\n".join(old), "new": "\n".join(new)}
-    return render_lines(diffs.draw_diff({"kind": "diff", "before": "/old", "at": "/new"}, arguments)).splitlines()
+    return render_lines(describe.draw_diff({"kind": "diff", "before": "/old", "at": "/new"}, arguments)).splitlines()
 
 
 def test_lines_that_are_costly_to_compare_are_drawn_as_replaced() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from holdpoint.errors import NotConfigured
-from holdpoint.terminal import credentials, exits
+from holdpoint.terminal import command_line as exits
+from holdpoint.terminal import credentials
 from holdpoint.terminal.credentials import Server
 from playwright.sync_api import Page, expect
 

@@ -6,7 +6,6 @@ import inspect
 import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from .answers import ActionOutcome
@@ -14,9 +13,8 @@ from .awaiting import Way
 from .calls import Allowed, AsyncCall, Call
 from .drivers import Awaiting, Blocking, Tasks, Threads, told_as, wrap_function
 from .endings import Said
-from .exchange import Op
 from .posting import Posting, post_all, post_gate
-from .sending import Api
+from .sending import Api, Op
 
 P = ParamSpec("P")
 C = TypeVar("C")  # the value of a `with` block
@@ -153,15 +151,17 @@ class Approval(Blocking, Generic[C]):
         self._entered = True
         return self._given(self._io, self._begun)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._io.run(self._begun.leave(error))
 
     def __del__(self) -> None:
         if not self._entered:
-            _dropped(self._begun)
-            _forgotten("The approved action is done in a block: with hp.approve(…) as call.")
+            # Heartbeats stop: once the lease is over, people are asked whether the action happened.
+            allowed = self._begun.at if isinstance(self._begun, Several) else self._begun
+            if allowed is not None:
+                allowed.run_claim.let_go()
+            message = "The approved action is done in a block: with hp.approve(…) as call."
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
 class AsyncApproval(Awaiting, Generic[C]):
@@ -174,16 +174,15 @@ class AsyncApproval(Awaiting, Generic[C]):
 
     def __del__(self) -> None:
         if not self._entered:
-            _forgotten("Nobody was asked yet. Enter the block: async with hp.approve(…) as call.")
+            message = "Nobody was asked yet. Enter the block: async with hp.approve(…) as call."
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
 
     async def __aenter__(self) -> C:
         self._entered = True
         self._begun = await self._io.run(self._begin())
         return self._given(self._io, self._begun)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._begun is not None:
             await self._io.run(self._begun.leave(error))
 
@@ -212,12 +211,12 @@ def make_asking(
 
     call = wrap_function(lambda *args, **kwargs: ask(asked(*args, **kwargs)), awaited=awaited)
     signature = inspect.signature(asked)
-    made: Any = told_as(call, asked, signature.replace(return_annotation=returns))
-    made.__name__ = made.__qualname__ = name
-    made.__doc__ = words or made.__doc__
-    made.defer = wrap_function(lambda *args, **kwargs: defer(asked(*args, **kwargs)), awaited=defer_awaited)
-    named_defer(made.defer, name, signature)
-    return made  # type: ignore[no-any-return]
+    asking: Any = told_as(call, asked, signature.replace(return_annotation=returns))
+    asking.__name__ = asking.__qualname__ = name
+    asking.__doc__ = words or asking.__doc__
+    asking.defer = wrap_function(lambda *args, **kwargs: defer(asked(*args, **kwargs)), awaited=defer_awaited)
+    named_defer(asking.defer, name, signature)
+    return asking  # type: ignore[no-any-return]
 
 
 def named_defer(later: Callable[..., Any], name: str, signature: inspect.Signature) -> None:
@@ -263,14 +262,3 @@ def deferred_all(api: Api, postings: Sequence[Posting], *, key: str = "", ask_on
 
 
 Later = Coroutine[Any, Any, Pending]
-
-
-def _dropped(begun: Begun) -> None:
-    """Stop the heartbeats: once the lease is over, people are asked whether the action happened."""
-    allowed = begun.at if isinstance(begun, Several) else begun
-    if allowed is not None:
-        allowed.run_claim.let_go()
-
-
-def _forgotten(message: str) -> None:
-    warnings.warn(message, RuntimeWarning, stacklevel=3)

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from . import questions
 from .answers import Begun, Events, Gate, Outcome, Run, Saved, Turn
 from .calls import RESULT, Allowed
 from .endings import Said, decision_of, end_sentence, gate_refusal, hand_out, kept_back
@@ -30,38 +29,13 @@ from .errors import (
     Unknown,
 )
 from .exact_calls import approved_arguments
-from .exchange import Op, Pause
-from .holding import Held, claim_run
-from .sending import FIRST, Api
+from .runs import Held, await_outcome, claim_run
+from .sending import Api, Op, Pause
 
 LOG = logging.getLogger("holdpoint")
-SLOWEST = 2.0  # seconds between two requests at most, if the server does not hold them
 AGAIN = 1.0  # the same, for a run that somebody else has claimed, or that pauses after a failure
 WORDS = ("title", "summary", "for_whom", "amount", "resource", "risk", "reasons", "quotes")
 OF_ACTION = ("id", "title", "tool", "pinned", "draws", "verdicts", "schema", "response", "effect", "pointer")
-
-
-def await_outcome(api: Api, gate: int, until: float) -> Op[Outcome]:
-    """Return a gate's outcome. Raises StillOpen at `until`, by the habits' clock."""
-    clock, pause = api.habits.clock, FIRST
-    while True:
-        began = clock()
-        longest = SLOWEST if api.habits.on_question else api.habits.poll
-        wait = max(0.0, min(longest, until - began))
-        found = yield from api.get(f"gates/{gate}/outcome", Outcome, longer=wait, wait=round(wait, 3))
-        if not found.open:
-            return found
-        yield from questions.answered(api, gate)
-        now = clock()
-        if now >= until:
-            raise StillOpen(
-                f"Gate {gate} is still open. Resume it by its number later.", gate=gate, run=found.run, url=found.url
-            )
-        if now - began < wait / 2:  # answered at once
-            yield Pause(min(pause, until - now))
-            pause = min(2 * pause, SLOWEST)
-        else:
-            pause = FIRST
 
 
 class Way:

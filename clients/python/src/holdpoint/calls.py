@@ -16,10 +16,9 @@ from pydantic import BaseModel, TypeAdapter
 from .answers import Begun, Turn, Undone
 from .drivers import Awaiting, Blocking, operation
 from .errors import HoldpointError, NotDone, ReportedBefore, Unreachable
-from .exchange import Op
-from .holding import Held
 from .json_pointer import parts_of
-from .sending import encode_body, to_json_data
+from .runs import Held
+from .sending import Op, encode_body, to_json_data
 
 T = TypeVar("T")
 LOG = logging.getLogger("holdpoint")
@@ -125,65 +124,20 @@ class Allowed:
 
 
 class _Call:
-    """One approved action: its final arguments, and the methods that report its result."""
+    """One approved action: what people approved, and the methods that report its result.
+
+    `name`: the action. `arguments`: as people approved them. `key`: the idempotency key, for the provider. `attempts`:
+    how often it was begun under this key, this time included. `edits`: people's changes to the arguments, a JSON Patch
+    (RFC 6902), and `changes` the same in words, for a model. `decision`: who approved it, with which comment. `gate`,
+    `run`: their numbers. `url`: the gate's page. `undoes`: the effect that is to be undone, or None.
+    """
 
     def __init__(self, io: Any, allowed: Allowed) -> None:
         self._io, self._allowed = io, allowed
-
-    @property
-    def name(self) -> str:
-        """Return the name of the action."""
-        return self._allowed.action
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments as people approved them."""
-        return self._allowed.arguments
-
-    @property
-    def key(self) -> str:
-        """Return the idempotency key: pass it to the provider."""
-        return self._allowed.effect.key
-
-    @property
-    def attempts(self) -> int:
-        """Return how often it was begun under this key, this time included."""
-        return self._allowed.effect.attempts
-
-    @property
-    def edits(self) -> list[dict[str, Any]]:
-        """Return people's changes to the arguments: a JSON Patch (RFC 6902)."""
-        return self._allowed.edits
-
-    @property
-    def changes(self) -> list[str]:
-        """Return the same in words, for a model; empty without changes."""
-        return in_words(self.edits)
-
-    @property
-    def decision(self) -> Decision:
-        """Return the decision: who approved it, with which comment."""
-        return self._allowed.decision
-
-    @property
-    def gate(self) -> int:
-        """Return the gate's number."""
-        return self._allowed.gate
-
-    @property
-    def run(self) -> int:
-        """Return the run's number."""
-        return self._allowed.run_claim.run
-
-    @property
-    def url(self) -> str:
-        """Return the gate's page."""
-        return self._allowed.url
-
-    @property
-    def undoes(self) -> Undone | None:
-        """Return the effect that is to be undone, or None."""
-        return self._allowed.undoes
+        self.name, self.arguments, self.undoes = allowed.action, allowed.arguments, allowed.undoes
+        self.key, self.attempts = allowed.effect.key, allowed.effect.attempts
+        self.edits, self.changes, self.decision = allowed.edits, in_words(allowed.edits), allowed.decision
+        self.gate, self.run, self.url = allowed.gate, allowed.run_claim.run, allowed.url
 
     def read(self, kind: type[T]) -> T:
         """Return the final arguments as a model, or any type that pydantic reads. Raises NotDone if they do not fit."""
@@ -194,7 +148,7 @@ class _Call:
         self._allowed.run_claim.check()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._allowed.action} of gate {self.gate}>"
+        return f"<{type(self).__name__} {self.name} of gate {self.gate}>"
 
     @operation
     def done(self, result: Any = None) -> Op[None]:
@@ -202,8 +156,8 @@ class _Call:
 
         Raises HoldpointError for a coroutine or a generator, which is no result yet.
         """
-        refuse_unfinished(self._allowed.action, result)
-        writes = {} if self._allowed.undoes else {self._allowed.action + RESULT: result_as_json(result)}
+        refuse_unfinished(self.name, result)
+        writes = {} if self.undoes else {self.name + RESULT: result_as_json(result)}
         yield from self._allowed.report("done", writes=writes)
 
     @operation
@@ -275,9 +229,9 @@ def _parts(value: Any) -> Iterator[Any]:
 def result_as_json(result: Any) -> Any:
     """Return the result as JSON, or else as text, because it happened either way."""
     try:
-        found = to_json_data(result)
-        encode_body(found)
-        return found
+        document = to_json_data(result)
+        encode_body(document)
+        return document
     except ValueError:
         return repr(result)
 
@@ -290,12 +244,9 @@ def one_line(error: BaseException) -> str:
 
 def in_words(edits: Sequence[dict[str, Any]]) -> list[str]:
     """Return people's changes, one line each."""
-    return [_in_words(edit) for edit in edits]
-
-
-def _in_words(op: dict[str, Any]) -> str:
-    place = ".".join(parts_of(str(op["path"]))) or "all of it"
-    if op["op"] == "remove":
-        return f"{place} was taken out"
-    verb = "was added:" if op["op"] == "add" else "is now"
-    return f"{place} {verb} {op.get('value')!r}"
+    lines = []
+    for edit in edits:
+        place = ".".join(parts_of(str(edit["path"]))) or "all of it"
+        verb = "was added:" if edit["op"] == "add" else "is now"
+        lines.append(f"{place} was taken out" if edit["op"] == "remove" else f"{place} {verb} {edit.get('value')!r}")
+    return lines

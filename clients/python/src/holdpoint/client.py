@@ -21,11 +21,9 @@ from .decorating import Terms, make_requiring, requiring_awaited
 from .drivers import Awaiting, Blocking, Tasks, Threads, operation
 from .endings import Said
 from .errors import NotConfigured
-from .exchange import Habits, Op
-from .plans import Step
-from .posting import THREAD, Posting, question, question_each, thread
+from .posting import THREAD, Posting, Step, question, question_each, thread
 from .runs import AsyncRun, Run
-from .sending import Api
+from .sending import Api, Habits, Op
 
 W = TypeVar("W")  # a run to work on, called or awaited
 A = TypeVar("A")  # the result of `resume`
@@ -252,14 +250,14 @@ class AsyncHoldpoint(_Client[AsyncRun, AsyncApproval[AsyncCall], AsyncApproval[A
 
 
 def _address(url: str) -> str:
-    found = (url or os.environ.get("HOLDPOINT_URL", "")).rstrip("/").removesuffix("/api")
-    if not found.startswith(("http://", "https://")):
+    url = (url or os.environ.get("HOLDPOINT_URL", "")).rstrip("/").removesuffix("/api")
+    if not url.startswith(("http://", "https://")):
         raise NotConfigured("Give the server's address, http://… or https://…, or set HOLDPOINT_URL.")
-    return found
+    return url
 
 
 def _token(token: str) -> str:
-    found = token or os.environ.get("HOLDPOINT_TOKEN", "")
-    if not found:
+    token = token or os.environ.get("HOLDPOINT_TOKEN", "")
+    if not token:
         raise NotConfigured("Give a token, or set HOLDPOINT_TOKEN. `manage.py token` on the server makes one.")
-    return found
+    return token

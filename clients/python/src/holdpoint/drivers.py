@@ -17,7 +17,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 import httpx
 
 from .errors import NotConfigured
-from .exchange import Keep, Lost, Op, Pause, Reply, Request, Send, Step, Stop
+from .sending import Keep, Lost, Op, Pause, Reply, Request, Send, Step, Stop
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -10,8 +10,7 @@ from typing import Any
 from .answers import Gate, HandedOut
 from .calls import Decision, in_words
 from .errors import Answered, Expired, NotFound, NotHandedOut, Problem, Refused, Rejected, Withdrawn
-from .exchange import Op
-from .sending import Api
+from .sending import Api, Op
 
 OLDER = (
     "The Holdpoint server is older than this client and cannot hand out the answer at gate {gate} once, so the call "

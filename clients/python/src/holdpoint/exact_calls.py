@@ -8,9 +8,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from . import json_pointer
 from .answers import Gate
 from .errors import Altered, NotJson
-from .json_pointer import parts_of
 
 VALUE = b"holdpoint value\n"  # the server's digests of values begin with it
 
@@ -70,37 +70,26 @@ def approved_arguments(
 
 def edited(value: Mapping[str, Any], edits: Sequence[Mapping[str, Any]]) -> Any:
     """Return the value with a JSON Patch of add, remove and replace applied. Raises Altered."""
-    found: Any = {"": copy.deepcopy(dict(value))}
+    whole: Any = {"": copy.deepcopy(dict(value))}
     for edit in edits:
         try:
-            _apply(found, edit)
+            _apply(whole, edit)
         except (KeyError, IndexError, ValueError, TypeError):
             raise Altered("People's edit does not fit what was asked, so it is not done. Ask again.") from None
-    return found[""]
+    return whole[""]
 
 
 def _without(value: Any, places: Sequence[str]) -> bytes:
     """Return the canonical JSON of a value without what is at some places."""
-    found: Any = {"": copy.deepcopy(value)}
     for place in places:
-        *way, last = ["", *parts_of(place)]
-        holder: Any = found
-        for token in way:
-            holder = holder.get(token) if isinstance(holder, dict) else _item(holder, token)
-        if isinstance(holder, dict) and last in holder:
-            holder[last] = None
-        elif isinstance(holder, list) and _item(holder, last) is not None:
-            holder[int(last)] = None
-    return encode_canonical(found[""])
-
-
-def _item(value: Any, token: str) -> Any:
-    return value[int(token)] if isinstance(value, list) and token.isdigit() and int(token) < len(value) else None
+        if json_pointer.get(value, place) is not json_pointer.MISSING:
+            value = json_pointer.replaced(value, place, None)
+    return encode_canonical(value)
 
 
 def _apply(holder: dict[str, Any], edit: Mapping[str, Any]) -> None:
     place: Any = holder
-    *way, name = ["", *parts_of(str(edit["path"]))]
+    *way, name = ["", *json_pointer.parts_of(str(edit["path"]))]
     for token in way:
         place = place[int(token)] if isinstance(place, list) else place[token]
     kind = edit["op"]

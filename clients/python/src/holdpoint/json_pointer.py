@@ -1,12 +1,13 @@
-"""JSON Pointers (RFC 6901), and the differences of two JSON values. Pure."""
+"""JSON Pointers (RFC 6901), the references of a JSON Schema by them, and the differences of two JSON values. Pure."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+DEEPEST = 12  # references that lead to references
 MISSING: Any = type("Missing", (), {"__repr__": lambda _: "MISSING"})()
 
 
@@ -46,6 +47,22 @@ def get(value: Any, pointer: str) -> Any:
         else:
             return MISSING
     return value
+
+
+def resolve_references(schema: Any, root: Mapping[str, Any]) -> Any:
+    """Return a part of a schema without its `$ref`s within `root`; members beside one replace those that it leads to.
+
+    A reference that leads nowhere, or to itself, allows anything, as an empty schema does.
+    """
+    for _ in range(DEEPEST):
+        reference = schema.get("$ref") if isinstance(schema, Mapping) else None
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            return schema
+        target = get(root, reference[1:])
+        if not isinstance(target, Mapping):
+            return {}
+        schema = {**target, **{name: value for name, value in schema.items() if name != "$ref"}}
+    return {}
 
 
 def replaced(value: Any, pointer: str, new: Any) -> Any:

@@ -1,21 +1,139 @@
-"""Working on a run: claim it, do what comes next, report the results."""
+"""Working on a run: claim it, wait for people, do what comes next, report the results."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from .answers import Begun, Checkpoints, Gate, Outcome, Patch, Saved, Turn
+from .answers import Beat, Begun, Checkpoints, Gate, Outcome, Patch, Question, Questions, Saved, Turn
 from .answers import Run as RunRead
-from .awaiting import await_outcome
 from .drivers import Awaiting, Blocking, operation
-from .errors import HoldpointError, NotClaimable
-from .exchange import Op, Pause
-from .holding import Held, OnLost, claim_run
-from .plans import Card, Write
-from .sending import Api
+from .errors import HoldpointError, NotClaimable, Problem, RunEnded, StaleToken, StillOpen
+from .posting import Card, Write
+from .sending import FIRST, Api, Keep, Op, Pause, Stop
 
+LOG = logging.getLogger("holdpoint")
+OnLost = Callable[[HoldpointError], object]
 AGAIN = 1.0  # seconds between two attempts to claim a run that somebody else has
+BEAT = 30.0  # seconds between heartbeats at most: after 90 without one people are told that the program is gone
+SLOWEST = 2.0  # seconds between two requests at most, if the server does not hold them
+LONGEST = 8_000  # characters of an answer
+
+
+@dataclass
+class Held:
+    """A claim, whose token is sent with everything. `lost`: why the claim was lost, once that is known."""
+
+    api: Api
+    run: int
+    token: int
+    lease: float
+    halt: bool = False  # a person asks to stop after the current step
+    lost: Problem | None = None
+    on_lost: OnLost | None = None
+    stops: list[Stop] = field(default_factory=list)
+    at_work: int = 0  # requests under way that carry the token
+
+    def check(self) -> None:
+        """Raise StaleToken or RunEnded if the claim is known to be lost: work in progress must not go on."""
+        if self.lost is not None:
+            raise self.lost
+
+    def work(self, address: str, body: Mapping[str, Any]) -> Op[Turn]:
+        """Send something about the run. It may end the claim before its answer arrives; heartbeats ignore that."""
+        self.at_work += 1
+        try:
+            turn = yield from self.api.post(f"runs/{self.run}/{address}", {"token": self.token, **body}, Turn)
+            if not turn.next.kind:
+                self.let_go()  # the run waits, or has ended: nobody holds it
+            return turn
+        finally:
+            self.at_work -= 1
+
+    def let_go(self) -> None:
+        """Stop the heartbeats."""
+        while self.stops:
+            self.stops.pop()()
+
+
+def claim_run(
+    api: Api, run: int, *, name: str = "", lease: float = 0.0, on_lost: OnLost | None = None
+) -> Op[tuple[Held, Turn]]:
+    """Claim a run and keep it by heartbeats. Raises NotClaimable, RunEnded."""
+    lease, name = lease or api.habits.lease, name or f"{socket.gethostname()}:{os.getpid()}"[:120]
+    turn = yield from api.post(f"runs/{run}/claims", {"worker": name, "lease": lease}, Turn)
+    held = Held(api, run, turn.token, lease, on_lost=on_lost)
+    if turn.next.kind:
+        held.stops.append((yield Keep(beating(held))))
+    return held, turn
+
+
+def beating(run_claim: Held) -> Op[None]:
+    """Send heartbeats until the server says that the claim is lost."""
+    while True:
+        yield Pause(min(run_claim.lease / 3, BEAT))
+        try:
+            address, body = f"runs/{run_claim.run}/heartbeats", {"token": run_claim.token}
+            beat = yield from run_claim.api.post(address, body, Beat, patience=run_claim.lease / 3)
+            run_claim.halt = beat.halt
+        except (StaleToken, RunEnded) as error:
+            if run_claim.at_work or not run_claim.stops:
+                continue
+            run_claim.lost = error
+            LOG.warning("Run %s is lost: %s", run_claim.run, error)
+            if run_claim.on_lost is not None:
+                run_claim.on_lost(error)
+            return
+        except HoldpointError as error:
+            LOG.warning("No heartbeat for run %s: %s", run_claim.run, error)
+
+
+def await_outcome(api: Api, gate: int, until: float) -> Op[Outcome]:
+    """Return a gate's outcome. Raises StillOpen at `until`, by the habits' clock."""
+    clock, pause = api.habits.clock, FIRST
+    while True:
+        began = clock()
+        longest = SLOWEST if api.habits.on_question else api.habits.poll
+        wait = max(0.0, min(longest, until - began))
+        found = yield from api.get(f"gates/{gate}/outcome", Outcome, longer=wait, wait=round(wait, 3))
+        if not found.open:
+            return found
+        yield from answer_questions(api, gate)
+        now = clock()
+        if now >= until:
+            raise StillOpen(
+                f"Gate {gate} is still open. Resume it by its number later.", gate=gate, run=found.run, url=found.url
+            )
+        if now - began < wait / 2:  # answered at once
+            yield Pause(min(pause, until - now))
+            pause = min(2 * pause, SLOWEST)
+        else:
+            pause = FIRST
+
+
+def answer_questions(api: Api, gate: int) -> Op[None]:
+    """Answer each open question at the gate by the client's `on_question`; what it raises is told to people."""
+    answer = api.habits.on_question
+    if answer is None:
+        return
+    found = yield from api.get(f"gates/{gate}/questions", Questions)
+    for question in found.items:
+        if question.status != "asked" or question.text is None:
+            continue
+        try:
+            text, failed = answer(question), False
+        except Exception as error:
+            LOG.exception("Question %s at gate %s was not answered.", question.id, gate)
+            text, failed = f"{type(error).__name__}: {error}", True
+        body = {"question": question.id, "text": (text or "no words")[:LONGEST], "failed": failed or not text}
+        try:
+            yield from api.post(f"gates/{gate}/answers", body, Question, key=f"answer-{gate}-{question.id}")
+        except Problem as refusal:  # another process of the program has answered, or the words differ from those before
+            LOG.warning("The answer to question %s was not taken: %s", question.id, refusal)
 
 
 class _Run:

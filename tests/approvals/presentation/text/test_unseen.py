@@ -12,7 +12,7 @@ import re
 import unicodedata
 
 import pytest
-from holdpoint.terminal import safe
+from holdpoint.terminal import lines as terminal_lines
 from holdpoint.terminal import unseen_characters as unseen_in_terminal
 from wcwidth import table_grapheme, table_vs15, table_vs16
 
@@ -63,7 +63,7 @@ def marked(text: str, *, value: bool) -> list[str]:
 
 def shown(text: str, *, value: bool) -> str:
     """Return a text as the terminal shows it."""
-    return safe.make_visible(safe.as_it_runs(text) if value else text, lines=True)
+    return terminal_lines.make_visible(terminal_lines.as_it_runs(text) if value else text, lines=True)
 
 
 @pytest.mark.parametrize("value", [False, True])
@@ -118,7 +118,7 @@ def test_the_terminal_has_the_servers_rule() -> None:
 def test_each_character_that_draws_nothing_is_marked_by_both() -> None:
     """The terminal showed a soft filler of Mongolian, an object's replacement and a musical null as they were."""
     for char in filter(unseen_characters.is_hidden, map(chr, [*range(0x3400), *range(0xF900, 0x20000)])):
-        assert f"<U+{ord(char):04X}>" in safe.make_visible(f"a{char}b"), ascii(char)
+        assert f"<U+{ord(char):04X}>" in terminal_lines.make_visible(f"a{char}b"), ascii(char)
 
 
 def ranges(table: tuple[tuple[int, int], ...]) -> set[str]:

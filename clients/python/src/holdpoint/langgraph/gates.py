@@ -19,9 +19,8 @@ from ..awaiting import Way
 from ..endings import gate_refusal
 from ..errors import CannotAsk
 from ..exact_calls import approved_arguments, digest_values
-from ..exchange import Op
 from ..posting import Posting, post_gate, question_each
-from ..sending import Api, to_json_data
+from ..sending import Api, Op, to_json_data
 from . import questions
 from .answers import EXPIRED, answer_to, takes_refusal, takes_silence
 from .questions import ANSWER, APPROVE, EDIT, REJECT, RESPOND, GraphQuestion

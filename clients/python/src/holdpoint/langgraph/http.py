@@ -9,7 +9,7 @@ from typing import Any
 
 from ..client import Holdpoint
 from ..errors import Problem
-from ..exchange import Request
+from ..sending import Request
 from . import errors
 from .backend import ChannelHistory, New, Seen, Stored, Write, read_pages
 from .values import JSON

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from ..json_pointer import pointer_to
+from ..json_pointer import pointer_to, resolve_references
 
 APPROVE, EDIT, REJECT, RESPOND = "approve", "edit", "reject", "respond"
 FORMS = BATCHED, PER_CALL, INBOX, INBOXES, ANSWER, BREAKPOINT = (
@@ -201,7 +201,7 @@ def _answer(asked: Pending) -> GraphQuestion:
     title, description = _title_and_text(asked.value)
     schema = asked.schema if isinstance(asked.schema, dict) else None
     if schema is not None and schema.get("type") == "object" and schema.get("properties"):
-        begun = {name: _begun(_resolved(part, schema)) for name, part in schema["properties"].items()}
+        begun = {name: _begun(resolve_references(part, schema)) for name, part in schema["properties"].items()}
         arguments = {name: value for name, value in begun.items() if value is not None}
         missing = [pointer_to(name) for name in schema.get("required", []) if _is_empty(begun.get(name))]
     else:
@@ -248,13 +248,7 @@ def _as_text(value: Any) -> str:
 def _branches(schema: Mapping[str, Any]) -> list[Any]:
     """Return the alternatives of a union's JSON Schema, with references resolved; the schema itself for no union."""
     found = schema.get("oneOf") or schema.get("anyOf") or [schema]
-    return [_resolved(branch, schema) for branch in found]
-
-
-def _resolved(part: Any, whole: Mapping[str, Any]) -> Any:
-    if isinstance(part, dict) and (name := str(part.get("$ref", ""))).startswith("#/$defs/"):
-        return _resolved(whole.get("$defs", {}).get(name.removeprefix("#/$defs/"), {}), whole)
-    return part
+    return [resolve_references(branch, schema) for branch in found]
 
 
 def _const(part: Mapping[str, Any]) -> str:
@@ -262,8 +256,8 @@ def _const(part: Mapping[str, Any]) -> str:
 
 
 def _edited_arguments(branch: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
-    action = _resolved(branch.get("properties", {}).get("edited_action", {}), whole)
-    arguments = _resolved(action.get("properties", {}).get("args", {}), whole)
+    action = resolve_references(branch.get("properties", {}).get("edited_action", {}), whole)
+    arguments = resolve_references(action.get("properties", {}).get("args", {}), whole)
     return {**arguments, **({"$defs": whole["$defs"]} if "$defs" in whole and "$ref" in json.dumps(arguments) else {})}
 
 

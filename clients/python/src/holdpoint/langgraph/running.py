@@ -14,7 +14,7 @@ from typing_extensions import TypedDict, Unpack
 
 from ..client import AsyncHoldpoint, Holdpoint
 from ..errors import CannotAsk
-from ..plans import Risk
+from ..posting import Risk
 from . import gates
 from .answers import refusal_of
 

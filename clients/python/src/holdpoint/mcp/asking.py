@@ -23,16 +23,14 @@ import anyio
 
 from ..answers import Gate, Outcome
 from ..approvals import post_deferred
-from ..awaiting import await_outcome
 from ..calls import in_words
 from ..client import AsyncHoldpoint
 from ..endings import INSTEAD, decision_of, end_sentence, gate_refusal, hand_out, not_done
 from ..errors import Answered, Expired, HoldpointError, KeyReused, Problem, Rejected, StillOpen, Unreachable
 from ..exact_calls import approved_arguments, digest_values
-from ..exchange import Op
-from ..holding import LOG, claim_run
 from ..posting import Posting
-from ..sending import Api
+from ..runs import LOG, await_outcome, claim_run
+from ..sending import Api, Op
 
 SHORTLY = 0.25  # seconds
 LASTS = 600.0  # seconds for which a refusal of a call without an id is told again

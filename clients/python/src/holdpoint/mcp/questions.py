@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import HoldpointError
-from ..plans import Risk
-from ..posting import Ask, Posting, question_each
+from ..posting import Ask, Posting, Risk, question_each
 
 TOOL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")  # what the server takes as a tool's name
 RESERVED = re.compile(r"(ask|feedback|model_.*|[^A-Za-z].*)")

@@ -14,9 +14,8 @@ from ..answers import Answer as Told
 from ..client import AsyncHoldpoint
 from ..endings import not_done
 from ..errors import HoldpointError
-from ..holding import LOG
-from ..plans import Risk, Step
-from ..runs import AsyncRun
+from ..posting import Risk, Step
+from ..runs import LOG, AsyncRun
 from . import asking, questions
 from .limits import REST, Limits
 

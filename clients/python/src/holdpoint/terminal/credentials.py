@@ -12,8 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import NotConfigured
-from ..exchange import Habits
-from ..sending import Api
+from ..sending import Api, Habits
 
 OTHERS = 0o077
 NO_SERVER = "Say which server: `holdpoint login https://…`, or set HOLDPOINT_URL."

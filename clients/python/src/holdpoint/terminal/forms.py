@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import json_pointer
 from ..json_pointer import MISSING
-from .safe import make_visible
+from .lines import make_visible
 
 DEEPEST, MOST = 12, 200  # levels, and fields
 TEXT, NUMBER, WHOLE, CHOICE, SWITCH, JSON = "text", "number", "whole number", "choice", "yes or no", "JSON"
@@ -95,7 +95,7 @@ def filled(value: Any, fields: Sequence[Field], typed: Mapping[str, str]) -> Any
 def _walk(
     value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], place: str, required: bool, fields: list[Field]
 ) -> None:
-    resolved = _resolved(schema, root)
+    resolved = json_pointer.resolve_references(schema, root)
     if isinstance(value, dict) and value and place.count("/") < DEEPEST:
         known: Mapping[str, Any] = resolved.get("properties") or {}
         needed = resolved.get("required") or ()
@@ -124,19 +124,6 @@ def _kind(value: Any, schema: Mapping[str, Any]) -> str:
     if kind == "boolean":
         return SWITCH
     return {"integer": WHOLE, "number": NUMBER}.get(kind, JSON)
-
-
-def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow references within the schema, a few at most."""
-    for _ in range(DEEPEST):
-        reference = schema.get("$ref")
-        if not isinstance(reference, str) or not reference.startswith("#"):
-            return schema
-        target = json_pointer.get(root, reference[1:])
-        if not isinstance(target, Mapping):
-            return {}
-        schema = {**target, **{name: value for name, value in schema.items() if name != "$ref"}}
-    return {}
 
 
 def _refused(constant: str) -> None:

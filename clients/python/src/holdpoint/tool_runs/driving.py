@@ -29,7 +29,7 @@ from ..errors import (
     Stopped,
     Unreachable,
 )
-from ..plans import Card
+from ..posting import Card
 from ..runs import AsyncRun
 from ..sending import encode_body
 from .plan import Came, Words, digest_call, name_tool_calls

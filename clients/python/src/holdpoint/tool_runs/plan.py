@@ -18,7 +18,7 @@ from .. import exact_calls
 from ..endings import end_sentence
 from ..errors import CannotAsk, NotJson
 from ..json_pointer import pointer_to
-from ..plans import Action, Card, Risk, Step
+from ..posting import Action, Card, Risk, Step
 from ..sending import to_json_data
 
 R = TypeVar("R")

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from ..approvals import Pending
 from ..client import AsyncHoldpoint
 from ..errors import CannotResume, KeyReused, NotFound
-from ..plans import Risk
+from ..posting import Risk
 from ..sending import to_json_data
 from . import plan
 from .driving import Framework, ToolRun

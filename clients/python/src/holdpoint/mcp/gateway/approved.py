@@ -21,9 +21,8 @@ from ...calls import Allowed, AsyncCall
 from ...client import AsyncHoldpoint
 from ...errors import Altered, HoldpointError, NotJson
 from ...exact_calls import encode_canonical
-from ...exchange import Op
 from ...posting import Posting, post_gate
-from ...sending import Api
+from ...sending import Api, Op
 from ..asking import LASTS
 
 NEVER_RAN = (types.METHOD_NOT_FOUND, types.INVALID_PARAMS, types.PARSE_ERROR, types.INVALID_REQUEST)

@@ -14,7 +14,7 @@ from mcp_types import Tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ...errors import NotConfigured
-from ...plans import Risk
+from ...posting import Risk
 from ..limits import WAIT
 
 Verb = Literal["pass", "ask", "refuse"]

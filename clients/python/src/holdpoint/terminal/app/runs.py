@@ -5,74 +5,14 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
-from textual.containers import Horizontal, VerticalScroll
-from textual.widgets import Button, Checkbox, DataTable, Footer, TextArea
+from textual.containers import VerticalScroll
+from textual.widgets import Button, Checkbox, Footer, TextArea
 
 from ...errors import HoldpointError, Problem
 from .. import describe, reviewing
-from ..commands.runs import run_lines
-from ..lines import BOLD, SOFT, STOP, Span, make_line, make_span
-from ..safe import one_line
-from .base import Dialog, ReviewScreen, run_in_background
-from .deciding import faults_of
-from .drawing import Lines, draw_cell
-
-
-class TableScreen(ReviewScreen):
-    """A screen with one table."""
-
-    COLUMNS: ClassVar[tuple[str, ...]] = ()
-
-    def compose(self) -> ComposeResult:
-        """Lay it out."""
-        yield Lines(id="head")
-        table: DataTable[Any] = DataTable(id="table", cursor_type="row", zebra_stripes=True)
-        yield table
-        yield Footer()
-
-    @property
-    def table(self) -> DataTable[Any]:
-        """Return the table."""
-        return self.query_one("#table", DataTable)
-
-    @property
-    def chosen(self) -> str:
-        """Return the key of the highlighted row; "" where there is none."""
-        if not self.table.row_count:
-            return ""
-        return str(self.table.coordinate_to_cell_key(self.table.cursor_coordinate).row_key.value)
-
-    def on_mount(self) -> None:
-        """Make the columns, and read."""
-        self.table.add_columns(*self.COLUMNS)
-        self.table.focus()
-        self.caught_up()
-
-    async def read(self) -> None:
-        """Read the rows."""
-        at, row = self.chosen, self.table.cursor_row
-        try:
-            rows = await self.rows()
-        except HoldpointError as error:
-            self.query_one("#head", Lines).show([make_line(make_span(error, STOP))])
-            return
-        self.table.clear()
-        for key, cells in rows.items():
-            self.table.add_row(*map(draw_cell, cells), key=key)
-        if rows:
-            self.table.move_cursor(row=list(rows).index(at) if at in rows else min(row, len(rows) - 1))
-
-    async def rows(self) -> dict[str, tuple[Span, ...]]:
-        """Read the rows, by their keys. Raises HoldpointError."""
-        raise NotImplementedError
-
-    def action_down(self) -> None:
-        """Go down."""
-        self.table.action_cursor_down()
-
-    def action_up(self) -> None:
-        """Go up."""
-        self.table.action_cursor_up()
+from ..lines import BOLD, SOFT, Span, make_line, one_line
+from ..reviewing import Json
+from .base import Dialog, Lines, TableScreen, run_in_background
 
 
 class RunsScreen(TableScreen):
@@ -84,21 +24,16 @@ class RunsScreen(TableScreen):
 
     async def rows(self) -> dict[str, tuple[Span, ...]]:
         """Read the runs."""
-        found = await self.review.ask(reviewing.runs(self.review.api))
-        self.query_one("#head", Lines).show([make_line(Span(f"{len(found)} newest runs", BOLD))])
-        return {str(run["id"]): _run_cells(run) for run in found}
+        runs = await self.review.ask(reviewing.runs(self.review.api))
+        self.query_one("#head", Lines).show([make_line(Span(f"{len(runs)} newest runs", BOLD))])
+        return {str(run["id"]): _run_cells(run) for run in runs}
 
-    def heard(self, event: dict[str, Any]) -> None:
-        """Read anew where a run moved."""
+    def heard(self, event: Json) -> None:
+        """Read again where a run moved."""
         if str(event["kind"]).startswith("run."):
             self.caught_up()
 
-    def on_data_table_row_selected(self) -> None:
-        """Open the run."""
-        self.action_open()
-
     def action_open(self) -> None:
-        """Open the run."""
         if self.chosen:
             self.app.push_screen(RunScreen(int(self.chosen)))
 
@@ -113,24 +48,24 @@ class RunScreen(TableScreen):
     def __init__(self, number: int) -> None:
         super().__init__()
         self.number = number
-        self.run: dict[str, Any] = {}
+        self.run: Json = {}
 
     async def rows(self) -> dict[str, tuple[Span, ...]]:
         """Read the run and its checkpoints."""
         self.run = await self.review.ask(reviewing.run(self.review.api, self.number))
-        found = await self.review.ask(reviewing.checkpoints(self.review.api, self.number))
-        self.query_one("#head", Lines).show(run_lines(self.run))
-        return {
-            str(checkpoint["seq"]): (
-                Span(str(checkpoint["seq"]), BOLD if checkpoint["seq"] == self.run["seq"] else ""),
-                make_span(describe.made_by(checkpoint)), make_span(checkpoint["next_step"] or "the end", SOFT),
-                Span(f"{describe.ago(checkpoint['at'])} ago", SOFT),
-            )
-            for checkpoint in found
-        }  # fmt: skip
+        checkpoints = await self.review.ask(reviewing.checkpoints(self.review.api, self.number))
+        self.query_one("#head", Lines).show(describe.run(self.run))
+        return {str(checkpoint["seq"]): self._checkpoint_cells(checkpoint) for checkpoint in checkpoints}
 
-    def heard(self, event: dict[str, Any]) -> None:
-        """Read anew where something happened in it."""
+    def _checkpoint_cells(self, checkpoint: Json) -> tuple[Span, ...]:
+        return (
+            Span(checkpoint["seq"], BOLD if checkpoint["seq"] == self.run["seq"] else ""),
+            Span(describe.made_by(checkpoint)), Span(checkpoint["next_step"] or "the end", SOFT),
+            Span(f"{describe.ago(checkpoint['at'])} ago", SOFT),
+        )  # fmt: skip
+
+    def heard(self, event: Json) -> None:
+        """Read again where something happened in it."""
         if event["run"] == f"run:{self.number}" or event["subject"] == f"run:{self.number}":
             self.caught_up()
 
@@ -145,13 +80,12 @@ class Rewind(Dialog[bool | None]):
 
     BINDINGS: ClassVar[Any] = [("escape", "cancel", "Back"), ("ctrl+s", "send", "Rewind")]
 
-    def __init__(self, run: dict[str, Any], to: int) -> None:
+    def __init__(self, run: Json, to: int) -> None:
         super().__init__()
         self.run, self.to = run, to
-        self.impact: dict[str, Any] = {}
+        self.impact: Json = {}
 
     def compose(self) -> ComposeResult:
-        """Lay it out."""
         with VerticalScroll(classes="dialog"):
             yield Lines([make_line(Span(f"Rewind run {self.run['id']} to checkpoint {self.to}", BOLD))])
             yield Lines(id="impact")
@@ -159,9 +93,7 @@ class Rewind(Dialog[bool | None]):
             yield TextArea(id="feedback", tab_behavior="focus")
             yield Checkbox("Repeat what cannot be undone", id="confirm")
             yield Lines(id="faults")
-            with Horizontal(classes="buttons"):
-                yield Button("Back", id="cancel")
-                yield Button("Rewind", id="send", variant="error", disabled=True)
+            yield self.buttons("send", "Rewind", variant="error", disabled=True)
         yield Footer()
 
     def on_mount(self) -> None:
@@ -172,13 +104,6 @@ class Rewind(Dialog[bool | None]):
     def on_text_area_changed(self) -> None:
         """Ask again: a step may read the feedback."""
         self._look_again()
-
-    def on_button_pressed(self, pressed: Button.Pressed) -> None:
-        """Order it, or leave."""
-        if pressed.button.id == "cancel":
-            self.action_cancel()
-        else:
-            self.action_send()
 
     def action_send(self) -> None:
         """Order what is shown."""
@@ -193,13 +118,10 @@ class Rewind(Dialog[bool | None]):
     async def _look(self) -> None:
         feedback = self.query_one("#feedback", TextArea).text
         try:
-            found = await self.review.ask(reviewing.rewind_impact(self.review.api, self.run["id"], self.to, feedback))
+            impact = await self.review.ask(reviewing.rewind_impact(self.review.api, self.run["id"], self.to, feedback))
         except HoldpointError as error:
-            self.query_one("#faults", Lines).show(faults_of(error))
+            self.fail(error)
             return
-        self._show(found)
-
-    def _show(self, impact: dict[str, Any]) -> None:
         self.impact = impact
         self.query_one("#impact", Lines).show([make_line("What it does:"), *describe.impact(impact)])
         self.query_one("#confirm", Checkbox).display = describe.repeats_for_good(impact)
@@ -213,7 +135,7 @@ class Rewind(Dialog[bool | None]):
         try:
             await self.review.ask(reviewing.rewind(self.review.api, self.run["id"], order))
         except HoldpointError as error:
-            self.query_one("#faults", Lines).show(faults_of(error))
+            self.fail(error)
             if isinstance(error, Problem) and error.code == "impact_changed":
                 self._look_again()
             return
@@ -221,9 +143,9 @@ class Rewind(Dialog[bool | None]):
         self.dismiss(True)
 
 
-def _run_cells(run: dict[str, Any]) -> tuple[Span, ...]:
+def _run_cells(run: Json) -> tuple[Span, ...]:
     return (
-        Span(str(run["id"])), make_span(run["status"], describe.STATUS.get(run["status"], BOLD)),
+        Span(run["id"]), Span(run["status"], describe.status_style(run)),
         Span(one_line(run["title"], 46)), Span(one_line(run["agent"], 16), SOFT),
         Span(one_line(run["next_step"], 16), SOFT), Span(f"{describe.ago(run['created_at'])} ago", SOFT),
     )  # fmt: skip

@@ -1,1 +1,0 @@
-"""The commands for scripts and pipes. Each is a module with `main(arguments)`; none needs Textual."""
