@@ -29,11 +29,10 @@ from .errors import (
     Unknown,
 )
 from .exact_calls import approved_arguments
-from .runs import Held, await_outcome, claim_run
+from .runs import AGAIN, Held, await_outcome, claim_run
 from .sending import Api, Op, Pause
 
 LOG = logging.getLogger("holdpoint")
-AGAIN = 1.0  # the same, for a run that somebody else has claimed, or that pauses after a failure
 WORDS = ("title", "summary", "for_whom", "amount", "resource", "risk", "reasons", "quotes")
 OF_ACTION = ("id", "title", "tool", "pinned", "draws", "verdicts", "schema", "response", "effect", "pointer")
 
@@ -272,9 +271,8 @@ class Way:
         _, gate = yield from self.outcome_and_gate()
         refusal = gate_refusal(gate, self.actions, self.known)
         if run.status == "completed" and not isinstance(refusal, (Answered, Rejected)):
-            results = yield from self.results()
-            message = f"{self.about} was already done, once. Use its result."
-            return AlreadyDone(message, result=results if self.several else results.get(self.about), **self.known)
+            result = (yield from self.results()).get(self.about)
+            return AlreadyDone(f"{self.about} was already done, once. Use its result.", result=result, **self.known)
         if refusal is not None and (run.status == "completed" or not isinstance(refusal, Answered)):
             return refusal
         return Stopped(f"Run {self.run} is {run.status}: {run.reason}", reason=run.reason, **self.known)

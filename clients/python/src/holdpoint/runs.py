@@ -18,7 +18,7 @@ from .sending import FIRST, Api, Keep, Op, Pause, Stop
 
 LOG = logging.getLogger("holdpoint")
 OnLost = Callable[[HoldpointError], object]
-AGAIN = 1.0  # seconds between two attempts to claim a run that somebody else has
+AGAIN = 1.0  # seconds between two attempts to claim a run that somebody else has, or that pauses after a failure
 BEAT = 30.0  # seconds between heartbeats at most: after 90 without one people are told that the program is gone
 SLOWEST = 2.0  # seconds between two requests at most, if the server does not hold them
 LONGEST = 8_000  # characters of an answer
