@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterator
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import date
 from decimal import Decimal
 from typing import Any, Literal
@@ -127,21 +128,32 @@ def test_a_function_that_was_done_before_gives_what_it_gave(world: World) -> Non
     assert done == [Decimal("1.50")]
 
 
-def test_a_function_that_raises_leaves_it_to_people_whether_it_happened(world: World) -> None:
+@pytest.mark.parametrize(
+    ("error", "status", "words"),
+    [
+        (OSError("the line was cut"), "unknown", "OSError: the line was cut"),
+        (NotDone("503 before anything was sent"), "failed", "503 before anything was sent"),
+    ],
+)
+def test_what_a_function_raises_decides_whether_people_are_asked(
+    world: World, error: Exception, status: str, words: str
+) -> None:
     with world.client() as hp:
 
         @hp.requires_approval(timeout=PATIENCE)
         def pay(amount: Decimal) -> None:
-            raise OSError("the line was cut")
+            raise error
 
         gate = pay.defer(Decimal(1)).id
         world.decides()
-        with pytest.raises(OSError, match="the line was cut"):
+        with pytest.raises(type(error), match=str(error)):
             pay.resume(gate)
-    question = world.gate("recovery")
-    assert question.asked.title.startswith("Did “pay” happen?")
-    assert question.asked.summary == "OSError: the line was cut"
-    assert Effect.objects.get(run=question.run_id).status == "unknown"
+    row = Effect.objects.get(run__team=world.team)
+    assert (row.status, row.error) == (status, words)
+    if status == "unknown":
+        question = world.gate("recovery")
+        assert question.asked.title.startswith("Did “pay” happen?")
+        assert question.asked.summary == words
 
 
 @pytest.mark.parametrize("awaited", [False, True])
@@ -167,21 +179,6 @@ def test_what_a_call_inside_of_it_was_refused_is_not_the_functions_result(world:
     question = world.decides()
     assert told.exception(PATIENCE) is inside
     assert Effect.objects.get(run=question.run_id).status == "unknown"
-
-
-def test_a_function_that_says_it_did_nothing_failed(world: World) -> None:
-    with world.client() as hp:
-
-        @hp.requires_approval(timeout=PATIENCE)
-        def pay(amount: Decimal) -> None:
-            raise NotDone("503 before anything was sent")
-
-        gate = pay.defer(Decimal(1)).id
-        world.decides()
-        with pytest.raises(NotDone):
-            pay.resume(gate)
-    row = Effect.objects.get(run__team=world.team)
-    assert (row.status, row.error) == ("failed", "503 before anything was sent")
 
 
 def test_what_people_send_back_is_undone_before_it_is_done_again(world: World) -> None:
@@ -267,36 +264,39 @@ def test_a_method_asks_about_its_arguments_and_not_about_its_object(world: World
         assert bank.pay.resume(gate) == "DSK paid 1.5"
 
 
-def test_a_function_that_is_awaited_is_not_taken_for_one_that_was_called() -> None:
-    """Its coroutine was reported as the result of what had never run."""
-
-    async def pay(amount: int) -> int:
-        return amount
-
-    with Holdpoint("http://127.0.0.1:9", "hp_a") as hp, pytest.raises(TypeError, match="take an AsyncHoldpoint"):
-        hp.requires_approval(title="Pay")(pay)
+async def coroutine_of(pay: Callable[[str], object]) -> None:
+    pay("ann")
 
 
-def test_a_wrapper_that_awaits_nothing_reports_nothing_as_done(world: World) -> None:
-    """A coroutine was kept as the text "<coroutine object …>" of what had never run, and the run said done."""
-    ran = []
+def map_of(pay: Callable[[str], object]) -> dict[str, object]:
+    return {"paid": [map(pay, ["ann", "bob"])]}
 
-    async def pay(amount: int) -> None:
-        ran.append(amount)
 
+@pytest.mark.parametrize(
+    ("unfinished", "words"),
+    [
+        (coroutine_of, r"pay_all returned a coroutine .* Await it"),
+        (map_of, "pay_all returned a result with a map and not its result"),
+    ],
+)
+def test_work_that_the_report_would_run_is_no_result(
+    world: World, unfinished: Callable[[Callable[[str], object]], object], words: str
+) -> None:
+    """A coroutine was kept as its text, and what is read was run by the report, and the run said done."""
+    paid: list[str] = []
     with world.client() as hp:
 
         @hp.requires_approval(timeout=PATIENCE)
-        def retried(amount: int) -> Awaitable[None]:
-            return pay(amount)
+        def pay_all(count: int) -> object:
+            return unfinished(paid.append)
 
-        gate = retried.defer(1).id
+        gate = pay_all.defer(1).id
         world.decides()
-        with pytest.raises(HoldpointError, match=r"retried returned a coroutine .* Await it"):
-            retried.resume(gate)
+        with pytest.raises(HoldpointError, match=words):
+            pay_all.resume(gate)
     row = Effect.objects.get(run__team=world.team)
-    assert (ran, row.status) == ([], "unknown"), "the wrapper may have done something before it returned"
-    assert "retried returned a coroutine" in row.error
+    assert (paid, row.status) == ([], "unknown"), "the function may have done something before it returned"
+    assert re.search(words, row.error)
 
 
 def test_a_task_that_goes_on_without_its_function_is_asked_about(world: World) -> None:
@@ -319,52 +319,13 @@ def test_a_task_that_goes_on_without_its_function_is_asked_about(world: World) -
 
 def test_a_block_reports_no_coroutine_and_no_generator_as_its_result(world: World) -> None:
     with world.client() as hp:
-        gate = hp.approve.defer("wire", {"to": "ACME"}).id
-        world.decides()
+        gate = world.allowed(hp)
         with (
             pytest.raises(HoldpointError, match="wire returned a generator"),
             hp.resume(gate, timeout=PATIENCE) as call,
         ):
             call.done(each for each in ("tx_1", "tx_2"))
     assert Effect.objects.get(run__team=world.team).status == "unknown"
-
-
-def test_work_that_the_report_would_run_is_no_result(world: World) -> None:
-    """The report read it to where it raised, took that for no JSON, and said that all of it was done."""
-    paid = []
-
-    def pay(who: str) -> str:
-        paid.append(who)
-        if who == "bob":
-            raise ValueError("The account is closed.")
-        return who
-
-    with world.client() as hp:
-
-        @hp.requires_approval(timeout=PATIENCE)
-        def pay_all(people: list[str]) -> dict[str, object]:
-            return {"paid": [map(pay, people)]}
-
-        gate = pay_all.defer(["ann", "bob", "cem"]).id
-        world.decides()
-        with pytest.raises(HoldpointError, match="pay_all returned a result with a map and not its result"):
-            pay_all.resume(gate)
-    assert (paid, Effect.objects.get(run__team=world.team).status) == ([], "unknown")
-
-
-def test_a_function_that_yields_is_refused_where_it_stands() -> None:
-    """The report read a generator to its end, so that its body ran there, and the caller got an empty one."""
-
-    def pays(amount: int) -> Iterator[int]:
-        yield amount
-
-    async def pays_awaited(amount: int) -> AsyncIterator[int]:
-        yield amount
-
-    with Holdpoint("http://127.0.0.1:9", "hp_a") as hp, pytest.raises(TypeError, match=r"pays yields .* Return them"):
-        hp.requires_approval(pays)
-    with pytest.raises(TypeError, match=r"pays_awaited yields .* Return them"):
-        AsyncHoldpoint("http://127.0.0.1:9", "hp_a").requires_approval(pays_awaited)  # type: ignore[arg-type]
 
 
 def test_a_result_of_any_class_is_kept_as_text(world: World) -> None:
@@ -383,23 +344,42 @@ def test_a_result_of_any_class_is_kept_as_text(world: World) -> None:
     assert Effect.objects.get(run__team=world.team).returned["call_result"] == "<Response [204 No Content]>"
 
 
-def test_an_answer_in_place_of_a_result_of_any_class_is_refused_where_it_stands() -> None:
-    def call(url: str) -> httpx.Response:
-        return httpx.Response(204)
-
-    says = r"call returns httpx\.Response, .* leave respond out"
-    with Holdpoint("http://127.0.0.1:9", "hp_a") as hp, pytest.raises(TypeError, match=says):
-        hp.requires_approval(respond=True)(call)
+def pays(amount: int) -> int:
+    return amount
 
 
-def test_what_a_decorator_names_wrongly_is_said_where_it_stands() -> None:
-    def pay(amount: int) -> int:
-        return amount
+async def pays_later(amount: int) -> int:
+    return amount
 
-    def cancel(receipt: str) -> None: ...
 
-    with Holdpoint("http://127.0.0.1:9", "hp_a") as hp:
-        with pytest.raises(ValueError, match=r"names \{amout\}; pay takes amount"):
-            hp.requires_approval(title="Pay {amout}")(pay)
-        with pytest.raises(TypeError, match="not with receipt"):
-            hp.requires_approval(undo=cancel)(pay)
+def pays_some(amount: int) -> Iterator[int]:
+    yield amount
+
+
+async def pays_some_later(amount: int) -> AsyncIterator[int]:
+    yield amount
+
+
+def calls(url: str) -> httpx.Response:
+    return httpx.Response(204)
+
+
+def cancels(receipt: str) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "terms", "words"),
+    [
+        # The coroutine was reported as the result of what had never run, and a generator read to its end.
+        (pays_later, {}, "take an AsyncHoldpoint"),
+        (pays_some, {}, r"pays_some yields .* Return them"),
+        (pays_some_later, {}, r"pays_some_later yields .* Return them"),
+        (calls, {"respond": True}, r"calls returns httpx\.Response, .* leave respond out"),
+        (pays, {"title": "Pay {amout}"}, r"names \{amout\}; pays takes amount"),
+        (pays, {"undo": cancels}, "not with receipt"),
+    ],
+)
+def test_what_cannot_work_is_refused_where_it_is_decorated(function: Any, terms: dict[str, Any], words: str) -> None:
+    client: Any = AsyncHoldpoint if function is pays_some_later else Holdpoint
+    with pytest.raises((TypeError, ValueError), match=words):
+        client("http://127.0.0.1:9", "hp_a").requires_approval(**terms)(function)

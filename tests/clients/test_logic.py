@@ -4,21 +4,39 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
+import threading
+from collections.abc import Iterator
 from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Annotated, Any
 
+import httpx
 import pytest
-from holdpoint import AsyncHoldpoint, BadAnswer, Holdpoint, NotConfigured, Problem, StaleToken, Unreachable
+from holdpoint import (
+    AsyncHoldpoint,
+    BadAnswer,
+    Holdpoint,
+    NotConfigured,
+    Problem,
+    StaleToken,
+    Unreachable,
+    json_pointer,
+)
 from holdpoint.answers import Events
 from holdpoint.awaiting import await_outcome
 from holdpoint.calls import in_words, result_as_json
 from holdpoint.decorating import Signature
+from holdpoint.drivers import Threads
+from holdpoint.json_pointer import MISSING
 from holdpoint.posting import Step, post_gate, question
 from holdpoint.runs import Held, beating
-from holdpoint.sending import Api, Habits, Lost, Op, Pause, Reply, Send
+from holdpoint.sending import Api, Habits, Keep, Lost, Op, Pause, Reply, Request, Send
+from holdpoint.tool_runs.plan import ToolCall, Words
 from pydantic import BaseModel, Field
 
 from agents.api.programs.versions import StepBody
+from tests.harness.waiting import PATIENCE
 
 OPEN = {"gate": 4, "run": 2, "status": "open", "version": 1, "grants": [], "outcome": None, "edits": {}}
 
@@ -63,7 +81,9 @@ def reply(status: int, body: Any, **headers: str) -> Reply:
 
 
 @pytest.mark.parametrize("last", [Lost("ReadTimeout"), reply(500, {"detail": "Oh."}), Reply(502, {}, b"<html>")])
-def test_it_is_tried_again_for_as_long_as_there_is_patience(last: Reply | Lost) -> None:
+def test_it_is_tried_again_for_as_long_as_there_is_patience(
+    last: Reply | Lost, caplog: pytest.LogCaptureFixture
+) -> None:
     clock = Clock()
     with pytest.raises((Unreachable, Problem)):
         clock.run(clock.api(patience=60).post("gates", {"a": 1}, Events), [last])
@@ -71,6 +91,8 @@ def test_it_is_tried_again_for_as_long_as_there_is_patience(last: Reply | Lost) 
     assert 8 <= len(clock.sent) <= 30
     assert len({(each.request.key, each.request.body) for each in clock.sent}) == 1
     assert clock.sent[0].request.key
+    [told] = [each.getMessage() for each in caplog.records]
+    assert re.fullmatch(r"No usable answer: (ReadTimeout|the server said 50[02])\. It is tried again for 60 s\.", told)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +200,7 @@ def test_what_cannot_work_is_said_when_the_client_is_made(
     with pytest.raises(NotConfigured) as refused:
         Holdpoint(url, token)
     assert not token or token not in str(refused.value)
+    assert Holdpoint("https://host/holdpoint/api/", "hp_a").url == "https://host/holdpoint"
 
 
 def test_both_clients_have_the_same_methods() -> None:
@@ -224,27 +247,6 @@ def test_a_key_that_cannot_be_sent_is_refused_at_once(key: str) -> None:
     assert clock.sent == []
 
 
-def test_that_nothing_answers_is_said_while_it_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
-    with pytest.raises(Unreachable):
-        clock.run(clock.api(patience=60).get("events", Events), [Lost("ConnectError: refused")])
-    assert [each.getMessage() for each in caplog.records] == [
-        "No usable answer: ConnectError: refused. It is tried again for 60 s."
-    ]
-
-
-def test_the_address_of_the_api_is_the_server_s() -> None:
-    assert Holdpoint("https://host/holdpoint/api/", "hp_a").url == "https://host/holdpoint"
-
-
-@pytest.mark.parametrize("client", [Holdpoint, AsyncHoldpoint])
-def test_what_is_called_says_what_it_takes(client: type[Holdpoint | AsyncHoldpoint]) -> None:
-    """An editor and `inspect` showed *args and **kwargs."""
-    hp = client("http://127.0.0.1:9", "hp_a")
-    assert {"name", "arguments", "pinned", "timeout"} <= set(inspect.signature(hp.approve).parameters)
-    assert {"title", "undo"} <= set(inspect.signature(hp.requires_approval).parameters)
-
-
 @pytest.mark.parametrize(("lease", "pause"), [(30.0, 10.0), (3600.0, 30.0)])
 def test_a_program_is_heard_of_before_people_are_told_that_it_is_gone(lease: float, pause: float) -> None:
     step = next(beating(Held(Clock().api(), 2, 5, lease)))
@@ -255,3 +257,114 @@ def test_a_program_is_heard_of_before_people_are_told_that_it_is_gone(lease: flo
 def test_a_step_of_a_plan_has_the_servers_options_and_defaults() -> None:
     known = StepBody.model_validate({"name": "draft"})
     assert Step(name="draft").model_dump(mode="json") == known.model_dump(mode="json")
+
+
+VALUE: Any = {"a/b": [{"~1": "found"}], "": 0}
+
+
+@pytest.mark.parametrize(
+    ("pointer", "parts", "there"),
+    [
+        ("", [], VALUE), ("/", [""], 0), ("/a~1b/0/~01", ["a/b", "0", "~1"], "found"),
+        ("/a~1b/1", ["a/b", "1"], MISSING), ("/a", ["a"], MISSING),
+    ],
+)  # fmt: skip
+def test_a_pointer_is_read_and_written_alike(pointer: str, parts: list[str], there: Any) -> None:
+    assert json_pointer.parts_of(pointer) == parts
+    assert json_pointer.pointer_to(*parts) == pointer
+    assert json_pointer.get(VALUE, pointer) == there
+
+
+def test_what_is_no_pointer_leads_nowhere() -> None:
+    """Its first part was dropped: a reference to `#anchor` was one to the whole schema."""
+    with pytest.raises(ValueError, match="'anchor' is no JSON Pointer"):
+        json_pointer.parts_of("anchor")
+    assert json_pointer.get(VALUE, "anchor") is MISSING
+
+
+def test_a_pinned_argument_with_a_slash_in_its_name_is_found() -> None:
+    """The pointer to it was written without its escape, and named another place."""
+    call = ToolCall(id="wire", tool="wire", call="call-1", arguments={"to/from": "ACME"})
+    [action] = Words(pinned=["to/from"]).card("teller", [call]).actions
+    assert action.pinned == ["/to~1from"]
+
+
+class HoldingServer(ThreadingHTTPServer):
+    """Holds each request until it is told to answer."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answering)
+        self.asked, self.answer = threading.Event(), threading.Event()
+
+
+class Answering(BaseHTTPRequestHandler):
+    server: HoldingServer
+
+    def do_GET(self) -> None:
+        self.server.asked.set()
+        self.server.answer.wait(PATIENCE)
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+class Connections(httpx.HTTPTransport):
+    """The real connections; writes down what happened to them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.happened: list[str] = []
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        answer = super().handle_request(request)
+        self.happened.append("answered")
+        return answer
+
+    def close(self) -> None:
+        self.happened.append("closed")
+        super().close()
+
+
+@pytest.fixture
+def server() -> Iterator[HoldingServer]:
+    """A server that holds requests."""
+    with HoldingServer() as made:
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        yield made
+        made.shutdown()
+
+
+def sent_beside() -> Op[None]:
+    """Send one request in the background."""
+    yield Keep(Send(Request("GET", "")) for _ in range(1))
+
+
+def test_a_request_of_the_background_ends_before_the_connections_are_closed(server: HoldingServer) -> None:
+    # httpx forgets a connection that is made while it closes the others: nobody closed it, and it stayed open.
+    connections = Connections()
+    driver = Threads(f"http://127.0.0.1:{server.server_port}", "token", transport=connections)
+    driver.run(sent_beside())
+    assert server.asked.wait(PATIENCE)
+    [(thread, stop)] = driver.beside.items()
+
+    def stop_and_answer() -> None:
+        stop()
+        server.answer.set()
+
+    driver.beside[thread] = stop_and_answer
+    driver.close()
+    assert connections.happened == ["answered", "closed"]
+    assert not driver.beside
+
+
+def test_a_thread_that_is_not_started_yet_is_not_waited_for(server: HoldingServer) -> None:
+    driver = Threads(f"http://127.0.0.1:{server.server_port}", "token")
+    stopped = threading.Event()
+    driver.beside[threading.Thread(target=stopped.wait)] = stopped.set
+    driver.close()
+    assert stopped.is_set()
+    assert driver.client.is_closed

@@ -1,18 +1,34 @@
-"""Several actions at one gate, quotes, questions alone, and what belongs to one conversation."""
+"""Several actions at one gate, many questions in one call, quotes, and what belongs to one conversation."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
-from holdpoint import Ask, AsyncHoldpoint, Holdpoint, Quote, Rejected, StillOpen, Unknown, thread
+from holdpoint import (
+    Ask,
+    AsyncHoldpoint,
+    Holdpoint,
+    HoldpointError,
+    Invalid,
+    Posting,
+    Quote,
+    Rejected,
+    StillOpen,
+    Unknown,
+    question,
+    question_each,
+    thread,
+)
 
 from agents.models import Effect
 from approvals.models import Gate
 from checkpoints.models import Run
+from tests.agents.remote.outside_program import decide
 from tests.clients.world import WIRE, World, ended
-from tests.harness.examples import first_alone
 from tests.harness.waiting import PATIENCE, until
 
 MAIL = {"to": "ellery@example.org", "text": "It is paid."}
@@ -24,33 +40,26 @@ QUOTED: dict[str, Any] = {
 Got = dict[str, Any]
 
 
-def does_both(hp: Holdpoint) -> Got:
+def started(world: World, way: str) -> Future[Got]:
     """Do what people allow of two actions."""
-    done: Got = {}
-    with hp.approve_each(BOTH, title="Pay and tell", **QUOTED) as calls:
-        for call in calls:
-            done[call.name] = call.arguments
-            call.done({"did": call.name})
-    return {"done": done, "refused": calls.refused, "answers": calls.answers, "results": calls.results}
 
+    def does_both(hp: Holdpoint) -> Got:
+        done: Got = {}
+        with hp.approve_each(BOTH, title="Pay and tell", **QUOTED) as calls:
+            for call in calls:
+                done[call.name] = call.arguments
+                call.done({"did": call.name})
+        return {"done": done, "refused": calls.refused, "answers": calls.answers, "results": calls.results}
 
-async def does_both_awaited(hp: AsyncHoldpoint) -> Got:
-    done: Got = {}
-    async with hp.approve_each(BOTH, title="Pay and tell", **QUOTED) as calls:
-        async for call in calls:
-            done[call.name] = call.arguments
-            await call.done({"did": call.name})
-    return {"done": done, "refused": calls.refused, "answers": calls.answers, "results": calls.results}
+    async def does_both_awaited(hp: AsyncHoldpoint) -> Got:
+        done: Got = {}
+        async with hp.approve_each(BOTH, title="Pay and tell", **QUOTED) as calls:
+            async for call in calls:
+                done[call.name] = call.arguments
+                await call.done({"did": call.name})
+        return {"done": done, "refused": calls.refused, "answers": calls.answers, "results": calls.results}
 
-
-def started(world: World, way: str) -> Any:
     return world.runs(does_both) if way == "called" else world.awaits(does_both_awaited)
-
-
-@pytest.fixture(params=first_alone(["called", "awaited"]))
-def way(request: pytest.FixtureRequest) -> str:
-    """Which of the two clients it is."""
-    return str(request.param)
 
 
 def test_all_of_them_are_asked_at_one_gate_and_done_one_after_the_other(world: World, way: str) -> None:
@@ -90,6 +99,8 @@ def test_a_no_to_all_of_them_is_raised(world: World, way: str) -> None:
 def test_another_process_goes_on_with_what_is_not_done(world: World) -> None:
     with world.client() as hp:
         gate = hp.approve_each.defer(BOTH, title="Pay and tell").id
+        with pytest.raises(HoldpointError, match="resume_each"):
+            hp.resume(gate)
         world.decides()
         with hp.resume_each(gate, timeout=PATIENCE) as calls:
             for call in calls:
@@ -114,13 +125,6 @@ def test_what_nothing_is_said_of_is_unknown_and_the_next_is_not_begun(world: Wor
         with pytest.warns(RuntimeWarning, match="wire was left without"), pytest.raises(Unknown):
             next(each)
     assert [(each.step, each.status) for each in Effect.objects.filter(run__team=world.team)] == [("wire", "unknown")]
-
-
-def test_one_that_is_resumed_alone_names_the_call_for_several(world: World) -> None:
-    with world.client() as hp:
-        gate = hp.approve_each.defer(BOTH, title="Pay and tell").id
-        with pytest.raises(Exception, match="resume_each"):
-            hp.resume(gate)
 
 
 def test_a_question_is_answered_and_leaves_no_run_in_the_queue(world: World) -> None:
@@ -198,3 +202,50 @@ def test_a_run_that_goes_on_is_let_go_of_once_its_effect_is_told(world: World) -
         with hp.resume_each(gate.id, timeout=PATIENCE) as calls:
             next(iter(calls)).done()
         until(lambda: Run.objects.get(pk=gate.run).status == "queued", what="the run is let go of")
+
+
+def questions() -> list[Posting]:
+    return [
+        question("wire", WIRE, title="Pay invoice 7", thread="night"),
+        question_each([Ask("wire", WIRE), Ask("mail", {"to": "ACME"})], title="Pay and tell"),
+    ]
+
+
+def test_each_is_a_gate_of_its_own_and_gone_on_with_by_its_number(world: World) -> None:
+    with world.client() as hp:
+        first, second = hp.defer_all(questions(), key="nightly-17")
+        assert hp.defer_all(questions(), key="nightly-17") == [first, second]
+        assert [each.asked.title for each in Gate.objects.filter(team=world.team).order_by("pk")] == [
+            "Pay invoice 7", "Pay and tell",
+        ]  # fmt: skip
+        assert set(world.team.runs.values_list("client__deferred", flat=True)) == {True}
+        decide(Gate.objects.get(pk=first.id))
+        with hp.resume(first.id, timeout=PATIENCE) as call:
+            call.done({"id": call.arguments["to"]})
+    assert ended(first.run)["wire_result"] == {"id": "ACME"}
+    assert Gate.objects.get(pk=second.id).status == "open"
+
+
+async def test_only_asked_and_awaited(world: World) -> None:
+    async def asks() -> str:
+        async with world.awaited() as hp:
+            [pending] = await hp.defer_all([question("deploy", {"version": "4.2"})], ask_only=True)
+            return (await hp.said(pending.id, timeout=PATIENCE)).decision.by
+
+    told = world.awaits(lambda _: asks())
+
+    await asyncio.to_thread(world.decides)
+    assert await asyncio.to_thread(told.result, PATIENCE)
+    [gate] = await asyncio.to_thread(lambda: list(Gate.objects.filter(team=world.team)))
+    assert gate.asked.allows == (), "nothing is done after it"
+
+
+def test_none_asks_nothing_and_others_agents_are_asked_apart(world: World) -> None:
+    with world.client() as hp:
+        assert hp.defer_all([]) == []
+        with pytest.raises(ValueError, match="one agent and team"):
+            hp.defer_all([question("wire", WIRE), question("wire", WIRE, agent="another")])
+        with pytest.raises(Invalid) as refused:
+            hp.defer_all([question("wire", WIRE), question("wi re", WIRE)])
+    assert "/gates/1/actions/0/id" in str(refused.value)
+    assert not Gate.objects.filter(team=world.team).exists()

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import inspect
 import pydoc
-from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
-import holdpoint
 import pytest
 from holdpoint import AsyncHoldpoint, Holdpoint
+from holdpoint.decorating import Signature
 from holdpoint.drivers import operation
 
 from tests.clients.world import World
 from tests.harness.waiting import PATIENCE
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 NOWHERE = ("http://127.0.0.1:9", "hp_a")
 
@@ -127,6 +129,7 @@ def test_help_tells_of_every_call_what_it_takes_and_gives(client: Any) -> None:
     assert "Ask about several actions" in shown(hp.approve_each)
     assert "Ask people without doing anything" in shown(hp.ask)
     assert "Make a function ask first" in shown(hp.requires_approval)
+    assert {"title", "undo"} <= set(inspect.signature(hp.requires_approval).parameters)
     gate = shown(hp.gate)
     assert "gate(id: 'int') -> 'Gate'" in gate
     assert "Op[" not in shown(client)
@@ -143,25 +146,39 @@ def test_a_call_that_is_awaited_is_a_coroutine_function(client: Any, awaited: bo
         assert inspect.iscoroutinefunction(call) == awaited, call
 
 
-def documented() -> Iterator[tuple[str, str]]:
-    """Where each thing of the package is, and the first paragraph of its own words."""
-    for module in [each for each in vars(holdpoint).values() if inspect.ismodule(each)]:
-        own = [each for each in vars(module).values() if getattr(each, "__module__", "") == module.__name__]
-        members: list[tuple[Any, Any]] = [
-            (thing, each) for thing in own if inspect.isclass(thing) for each in vars(thing).values()
-        ]
-        for holder, thing in [*((module, each) for each in own), *members]:
-            if getattr(thing, "__module__", module.__name__) != module.__name__:
-                continue
-            if inspect.isfunction(thing) or inspect.isclass(thing) or isinstance(thing, operation | property):
-                said = inspect.cleandoc(thing.__doc__ or "").partition("\n\n")[0]
-                yield f"{holder.__name__}.{getattr(thing, '__name__', said)}", said
+class Handle:
+    """A class that pydantic asks for its schema, and that has none."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        raise RuntimeError("no schema")
 
 
-def test_no_sentence_of_its_words_is_said_twice() -> None:
-    """What is said of both clients stands once, where a reader of either finds it."""
-    said: dict[str, str] = {}
-    for where, words in documented():
-        if len(words) > 40:
-            assert said.setdefault(words, where) == where, words
-    assert len(said) > 60
+def for_checkers(cents: int) -> Fraction:
+    return cents  # type: ignore[return-value]
+
+
+def hooked(cents: int) -> Handle:
+    return Handle()
+
+
+def unknown_argument(amount: Fraction) -> None:
+    """Pay."""
+
+
+@pytest.mark.parametrize(("function", "name"), [(for_checkers, "Fraction"), (hooked, "Handle")])
+def test_a_result_whose_type_is_unknown_here_stops_no_function_from_asking(function: Any, name: str) -> None:
+    """The decorator raised at import where the result's class is for type checkers, or its hook for schemas raises."""
+    signature = Signature(function)
+    result = Handle()
+    assert list(signature.schema()["properties"]) == ["cents"]
+    assert signature.result(result) is result
+    with pytest.raises(TypeError, match=f"returns {name}, which people cannot answer instead"):
+        signature.response()
+    with Holdpoint("http://127.0.0.1:9", token="hp_x") as hp:
+        assert hp.requires_approval(function).__annotations__["cents"] is int
+
+
+def test_an_argument_whose_type_is_unknown_is_refused_when_the_function_is_decorated() -> None:
+    with pytest.raises(NameError, match="Fraction"):
+        Signature(unknown_argument)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from django.contrib.auth.models import Group, User
-from holdpoint import AsyncHoldpoint, Holdpoint
+from holdpoint import AsyncCall, AsyncHoldpoint, Call, Holdpoint
 
 from approvals.models import Gate
 from checkpoints.models import Run
@@ -21,6 +21,7 @@ from tests.harness.waiting import until
 
 T = TypeVar("T")
 WIRE = {"to": "ACME", "amount": "120.00"}
+Got = dict[str, Any]
 POOL = ThreadPoolExecutor(4, thread_name_prefix="program")
 
 
@@ -69,6 +70,12 @@ class World:
 
         return POOL.submit(lambda: asyncio.run(do()))
 
+    def allowed(self, hp: Holdpoint, **more: Any) -> int:
+        """Ask to wire, and have people approve it; return the gate's number."""
+        gate = hp.approve.defer("wire", WIRE, **more).id
+        self.decides()
+        return gate
+
     def gate(self, kind: str = "review") -> Gate:
         """The gate that the program opens."""
         asking = Gate.objects.open().filter(team=self.team, kind=kind)
@@ -88,3 +95,24 @@ def ended(run: int) -> dict[str, Any]:
     row = Run.objects.select_related("plan").get(pk=run)
     assert row.status == "completed", (row.status, row.reason)
     return load(row).state
+
+
+INVOICE: dict[str, Any] = {"state": {"invoice": 7}, "title": "Pay invoice 7", "pinned": ["amount"]}
+
+
+def wires(hp: Holdpoint, **more: Any) -> Got:
+    """Ask, wire, and say what came."""
+    with hp.approve("wire", WIRE, **INVOICE, **more) as call:
+        call.done({"id": "tx_1"})
+    return got_of(call)
+
+
+async def wires_awaited(hp: AsyncHoldpoint, **more: Any) -> Got:
+    async with hp.approve("wire", WIRE, **INVOICE, **more) as call:
+        await call.done({"id": "tx_1"})
+    return got_of(call)
+
+
+def got_of(call: Call | AsyncCall) -> Got:
+    got: Got = {"arguments": call.arguments, "key": call.key, "changes": call.changes, "edits": call.edits}
+    return got | {"by": call.decision.by, "comment": call.decision.comment, "run": call.run}

@@ -77,18 +77,13 @@ def environment(folder: Path, *wanted: str) -> Path:
 
 
 def started(name: str, folder: Path, start: Starter, world: World, model: ScriptedModel) -> Service:
-    """Install the library and the client, and start the program."""
+    """Install the library and the client, and start the program; Airflow reads it from its folder of DAGs."""
     python = environment(folder, CLIENT, *LIBRARIES[name])
-    return begun(name, python, folder, start, {**world.env, **model.env})
-
-
-def begun(name: str, python: Path, folder: Path, start: Starter, env: dict[str, str]) -> Service:
-    """Start the program; Airflow reads it from its folder of DAGs."""
     file = folder / "home" / "dags" / "recipe.py"
     file.parent.mkdir(parents=True)
     file.write_text(recipe(name) + (TEMPORAL if name == "Temporal" else ""))
     home = str(folder / "home")
-    env |= QUIET | {"HOME": home, "AIRFLOW_HOME": home, "PREFECT_HOME": home}
+    env = world.env | model.env | QUIET | {"HOME": home, "AIRFLOW_HOME": home, "PREFECT_HOME": home}
     if name != "Airflow":
         return start("recipe", ["env", "-C", home, str(python), str(file)], env)  # in a folder of its own
     airflow = str(python.with_name("airflow"))
@@ -96,6 +91,12 @@ def begun(name: str, python: Path, folder: Path, start: Starter, env: dict[str, 
         done = run(airflow, *words, env=env, within=INSTALLING)
         assert done.returncode == 0, done.stdout + done.stderr
     return start("recipe", [airflow, "dags", "test", "refunds"], env)
+
+
+def started_again(folder: Path, start: Starter, world: World, model: ScriptedModel) -> Service:
+    home, python = folder / "home", folder / "venv" / "bin" / "python"
+    words = ["env", "-C", str(home), str(python), str(home / "dags" / "recipe.py")]
+    return start("recipe", words, {**world.env, **model.env, "HOME": str(home)})
 
 
 def asks(world: World, service: Service) -> None:
@@ -128,9 +129,7 @@ def test_killed_while_it_waits_it_goes_on_with_the_same_question(
         asks(world, first)
         first.kill()
         world.decides()
-        home, python = str(tmp_path / "home"), str(tmp_path / "venv" / "bin" / "python")
-        words = ["env", "-C", home, python, str(tmp_path / "home" / "dags" / "recipe.py")]
-        second = start_service("recipe", words, {**world.env, **model.env, "HOME": home})
+        second = started_again(tmp_path, start_service, world, model)
         second.says("It is paid back", within=4 * PATIENCE)
         assert second.log.count("Paying back 20.00 for order 7") == 1
     assert Gate.objects.filter(team=world.team).count() == 1
@@ -147,9 +146,7 @@ def test_killed_after_the_call_ran_it_is_not_run_on_the_same_approval(
         first.says("Paying back 20.00 for order 7", within=4 * PATIENCE)
         model.was_asked(2)
         first.kill()
-        home, python = str(tmp_path / "home"), str(tmp_path / "venv" / "bin" / "python")
-        words = ["env", "-C", home, python, str(tmp_path / "home" / "dags" / "recipe.py")]
-        second = start_service("recipe", words, {**world.env, **model.env, "HOME": home})
+        second = started_again(tmp_path, start_service, world, model)
         second.says("Somebody has to look", within=4 * PATIENCE)
         assert "Paying back" not in second.log
         assert "it may have been made" in model.everything()

@@ -21,7 +21,7 @@ from textual.widgets import Checkbox, DataTable, Input, RadioButton, Select, Sta
 from approvals.models import Gate
 from tests.approvals.cards.preconditions.offering_gates import OBSERVING, make_precondition, said_of
 from tests.approvals.decisions.undoing.windows import make_held, now
-from tests.factories import ann, bob, decide, edit_amount, make_action, make_card, make_gate
+from tests.factories import bob, decide, edit_amount, make_action, make_card, make_gate
 from tests.factories.runs import make_plan, make_run, make_spec
 from tests.harness.waiting import PATIENCE
 
@@ -84,6 +84,14 @@ async def on(pilot: Session, screen: type[Any]) -> Any:
     return pilot.app.screen
 
 
+async def record(pilot: Session, *words: str) -> None:
+    """Record the decision once the screen that confirms it says these words."""
+    await on(pilot, Confirm)
+    await shows(pilot, *words)
+    await pilot.press("enter")
+    await on(pilot, GateScreen)
+
+
 def conditional(at: Reviewer) -> Gate:
     """A gate that offers two conditions, of which one is ticked."""
     offered = [make_precondition(), make_precondition("mood", observes="mood", value="calm", preselected=True)]
@@ -136,10 +144,7 @@ async def test_a_rejection_takes_a_reason_and_says_where_the_run_goes(at: Review
         await shows(pilot, "/comment")
         pilot.app.screen.query_one("#reason", TextArea).text = "Not like this."
         await pilot.press("ctrl+s")
-        await on(pilot, Confirm)
-        await shows(pilot, "propose runs")
-        await pilot.press("enter")
-        await on(pilot, GateScreen)
+        await record(pilot, "propose runs")
         await shows(pilot, "rejected by Ann Okafor")
     outcome = (await gate_of(at)).outcome
     assert (outcome.then, outcome.back_to) == ("back", "propose")
@@ -161,10 +166,7 @@ async def test_an_edit_is_a_form_and_shows_what_changes_before_it_counts(at: Rev
         speed.value = 1
         await pilot.pause()
         await pilot.press("ctrl+s")
-        await on(pilot, Confirm)
-        await shows(pilot, "- 120.00", "+ 100.00", "+ [b]fast", "then the run ends")
-        await pilot.press("enter")
-        await on(pilot, GateScreen)
+        await record(pilot, "- 120.00", "+ 100.00", "+ [b]fast", "then the run ends")
         await shows(pilot, "edited by Ann Okafor")
     action = (await sync_to_async((await gate_of(at, gate)).standing)()).card.action("wire")
     assert action is not None
@@ -183,9 +185,7 @@ async def test_a_response_takes_the_place_of_the_action(at: Reviewer) -> None:
         await when(pilot, lambda: pilot.app.screen.query_one(".response", TextArea), "the response")
         pilot.app.screen.query_one(".response", TextArea).text = "I paid it by card."
         await pilot.press("ctrl+s")
-        await on(pilot, Confirm)
-        await pilot.press("enter")
-        await on(pilot, GateScreen)
+        await record(pilot)
     assert (await sync_to_async(gate.decisions.get)()).by_action == {"refund": "respond"}
 
 
@@ -206,9 +206,7 @@ async def test_each_action_has_its_own_verdict(at: Reviewer) -> None:
         await shows(pilot, "/actions/other/reason")
         pilot.app.screen.query(".words").last(Input).value = "Too dear."
         await pilot.press("ctrl+s")
-        await on(pilot, Confirm)
-        await pilot.press("enter")
-        await on(pilot, GateScreen)
+        await record(pilot)
     assert (await sync_to_async(gate.decisions.get)()).by_action == {"refund": "approve", "other": "reject"}
 
 
@@ -224,9 +222,7 @@ async def test_conditions_are_added_and_dropped_before_an_approval(at: Reviewer)
         for box in boxes.values():
             box.toggle()
         await pilot.press("ctrl+s")
-        await on(pilot, Confirm)
-        await pilot.press("enter")
-        await on(pilot, GateScreen)
+        await record(pilot)
     decision = await sync_to_async(gate.decisions.get)()
     assert (decision.added, (await sync_to_async(said_of)(gate))["dropped"]) == (["balance"], ["mood"])
 
@@ -246,15 +242,6 @@ async def test_what_others_change_meanwhile_is_told_and_nothing_is_recorded_over
         await on(pilot, GateScreen)
         await shows(pilot, "This gate is closed")
     assert await sync_to_async(at.gate.decisions.count)() == 1
-
-
-async def test_gates_come_and_go_as_they_open_and_close(at: Reviewer) -> None:
-    async with inbox(at) as pilot:
-        await shows(pilot, "1 gate is open")
-        other = await sync_to_async(make_gate)(team=at.gate.team, card=make_card(title="Another one", risk="low"))
-        await shows(pilot, "2 gates are open", "Another one")
-        await sync_to_async(decide)(other, await sync_to_async(ann)(at.gate.team))
-        await shows(pilot, "1 gate is open")
 
 
 @pytest.mark.long
@@ -310,8 +297,6 @@ async def test_a_question_is_answered_and_markup_in_it_means_nothing(at: Reviewe
         pilot.app.screen.query(RadioButton).last().value = True
         await pilot.pause()
         await pilot.press("ctrl+s")
-        await on(pilot, Confirm)
-        await pilot.press("enter")
-        await on(pilot, GateScreen)
+        await record(pilot)
         await shows(pilot, "by Ann Okafor")
     assert (await gate_of(at, gate)).status == "decided"

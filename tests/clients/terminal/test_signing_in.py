@@ -1,11 +1,13 @@
-"""Signing in by a code: a real terminal asks, a real browser confirms, and the token is kept for its owner alone."""
+"""Real terminals beside a real browser: signing in by a code, and the inbox deciding while the gate's page is open."""
 
 from __future__ import annotations
 
 import json
+import secrets
 import shlex
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,10 +18,12 @@ from holdpoint.terminal.credentials import Server
 from playwright.sync_api import Page, expect
 
 from agents.models import DeviceRequest, Token
-from tests.harness.browser_checks import check_each_look, watched
+from approvals.models import Gate
+from tests.factories import bob, decide, make_card, make_gate
+from tests.harness.browser_checks import check_each_look, is_live, watched
 from tests.harness.services import WARM
 from tests.harness.session import ROOT
-from tests.harness.waiting import PATIENCE
+from tests.harness.waiting import PATIENCE, until
 
 from .world import COMMAND, PASSWORD, Reviewer, code_in
 
@@ -153,14 +157,6 @@ def test_the_file_is_refused_where_others_can_read_it(tmp_path: Path, monkeypatc
         credentials.server("https://one.example")
 
 
-def test_a_request_that_nobody_confirms_leaves_no_token(at: Reviewer) -> None:
-    with at.starts("login") as login:
-        shown_code(login)
-        DeviceRequest.objects.filter(status="pending", machine__gt="").update(status="refused")
-        login.communicate(timeout=PATIENCE)
-    assert login.returncode == exits.NO_TOKEN
-
-
 def test_a_server_elsewhere_is_asked_without_encryption_only_if_told(at: Reviewer) -> None:
     there = at.url.replace("127.0.0.1", "127.1")  # the same server, under a name that is not known to be this machine's
     before = DeviceRequest.objects.count()
@@ -170,3 +166,83 @@ def test_a_server_elsewhere_is_asked_without_encryption_only_if_told(at: Reviewe
     assert told.returncode == exits.FAILED
     assert "The answer (400) is not from Holdpoint" in told.stderr
     assert DeviceRequest.objects.count() == before, "the server knows no such name"
+
+
+class Terminal:
+    """A terminal of tmux's, 120 columns wide, that runs one command."""
+
+    def __init__(self, command: str, env: dict[str, str]) -> None:
+        self.name = f"hp-{secrets.token_hex(6)}"
+        self.env = env
+        self.tmux("new-session", "-d", "-x", "120", "-y", "45", command)
+
+    def tmux(self, *arguments: str) -> str:
+        """Call tmux, on a server of this terminal's own."""
+        command = ["tmux", "-L", self.name, "-f", "/dev/null", *arguments]
+        return subprocess.run(command, env=self.env, capture_output=True, text=True, check=True).stdout
+
+    def types(self, *keys: str) -> None:
+        """Press keys."""
+        for key in keys:
+            self.tmux("send-keys", key)
+
+    @property
+    def screen(self) -> str:
+        """What it shows."""
+        return self.tmux("capture-pane", "-p")
+
+    def shows(self, words: str) -> None:
+        """Wait until it shows these words; fail with what it shows instead."""
+        try:
+            until(lambda: words in self.screen, what=f"the terminal shows {words!r}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; it shows\n{self.screen}") from error
+
+    def close(self) -> None:
+        """End it."""
+        self.tmux("kill-server")
+
+
+@pytest.fixture
+def inside(web: str, tmp_path: Path) -> Reviewer:
+    """Ann at a terminal, signed in."""
+    return Reviewer(web, tmp_path)
+
+
+@pytest.fixture
+def terminal(inside: Reviewer) -> Iterator[Terminal]:
+    """Her inbox."""
+    made = Terminal(shlex.join([sys.executable, *COMMAND]), inside.env)
+    yield made
+    made.close()
+
+
+def test_the_terminal_decides_and_the_browser_is_told(
+    inside: Reviewer, terminal: Terminal, new_page: Callable[..., Page]
+) -> None:
+    page = new_page(bob(inside.gate.team))
+    page.goto(f"/gates/{inside.gate.pk}/")
+    is_live(page)
+    terminal.shows("1 gate is open")
+    terminal.shows("● live")
+    terminal.shows("Refund €120.00 to Marit")
+    terminal.shows("▸")  # an action on the card: a key before that would open the gate to be read first
+    terminal.types("a")
+    terminal.shows("Record the decision")
+    terminal.shows("pay runs")
+    terminal.types("Enter")
+    expect(page.locator("#gate-head")).to_contain_text("Approved by Ann Okafor")
+    terminal.shows("approved by Ann Okafor")
+    terminal.types("Escape")
+    terminal.shows("No gate is open")
+
+
+def test_what_happens_elsewhere_comes_to_the_terminal(inside: Reviewer, terminal: Terminal) -> None:
+    terminal.shows("1 gate is open")
+    hostile = make_gate(team=inside.gate.team, card=make_card(title="\x1b[2J\x1b]2;mine\x07Pay\u202e", risk="low"))
+    terminal.shows("2 gates are open")
+    terminal.shows("<U+001B>[2J")
+    assert terminal.tmux("display-message", "-p", "#{pane_title}").strip() != "mine"
+    decide(hostile, bob(inside.gate.team))
+    terminal.shows("1 gate is open")
+    assert Gate.objects.get(pk=inside.gate.pk).status == "open"

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from django.contrib.auth.models import User
-from holdpoint import Holdpoint
+from holdpoint import Holdpoint, command
 
 from approvals.models import Gate
 from tests.factories import MEMBER, make_gate, make_team, make_user, unique
 from tests.factories.tokens import make_token
 from tests.harness.services import WARM
 from tests.harness.session import ROOT
-from tests.harness.waiting import PATIENCE
 
 COMMAND = ["-m", "holdpoint.command"]  # of Python
 WIRE = {"to": "ACME", "amount": "120.00", "urgent": False}
@@ -65,15 +68,24 @@ class Reviewer:
     def runs(
         self, *arguments: object, env: dict[str, str] | None = None, typed: str = ""
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
-        command = WARM.standing(*COMMAND, *map(str, arguments))
-        given = self.env | (env or {})
-        return subprocess.run(command, env=given, input=typed, capture_output=True, text=True, timeout=PATIENCE)
+        """Run a command to its end, in this process: starting another takes longer than most commands."""
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            mock.patch.dict(os.environ, self.env | (env or {}), clear=True),
+            mock.patch.object(sys, "stdin", io.StringIO(typed)),
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            try:
+                code = command.main([str(word) for word in arguments])
+            except SystemExit as end:
+                code = int(end.code or 0)
+        return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
     def starts(self, *arguments: object) -> subprocess.Popen[str]:
         """Start a command beside the test."""
-        command, out = WARM.standing(*COMMAND, *map(str, arguments)), subprocess.PIPE
-        return subprocess.Popen(command, env=self.env, stdout=out, stderr=out, text=True)
+        words, out = WARM.standing(*COMMAND, *map(str, arguments)), subprocess.PIPE
+        return subprocess.Popen(words, env=self.env, stdout=out, stderr=out, text=True)
 
 
 def code_in(said: str) -> str:

@@ -65,7 +65,6 @@ class Way:
 
     @property
     def about(self) -> str:
-        """Return the names of its actions."""
         return ", ".join(self.actions)
 
     @property
@@ -144,7 +143,6 @@ class Way:
         return (yield from self.outcome_and_gate())
 
     def outcome_and_gate(self) -> Op[tuple[Outcome, Gate]]:
-        """Return the gate's outcome, and the gate."""
         outcome = yield from self.api.get(f"gates/{self.gate}/outcome", Outcome)
         gate = yield from self.api.get(f"gates/{self.gate}", Gate)
         return outcome, gate

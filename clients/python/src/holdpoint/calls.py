@@ -57,7 +57,6 @@ class Allowed:
     def report(
         self, status: str, *, writes: dict[str, Any] | None = None, error: str = "", retry: bool = False
     ) -> Op[Turn]:
-        """Report its result."""
         body = {"status": status, "writes": writes or {}, "error": error, "retry": retry}
         try:
             turn = yield from self.run_claim.work(f"effects/{self.effect.id}/results", body)
@@ -87,7 +86,6 @@ class Allowed:
 
     @property
     def reported(self) -> bool:
-        """Tell whether its result was reported."""
         return self.turn is not None
 
     def leave(self, error: BaseException | None) -> Op[None]:
@@ -237,7 +235,6 @@ def result_as_json(result: Any) -> Any:
 
 
 def one_line(error: BaseException) -> str:
-    """Return the exception in a line."""
     text = " ".join(str(error).split())
     return (text if isinstance(error, NotDone) else f"{type(error).__name__}: {text}")[:LONGEST]
 

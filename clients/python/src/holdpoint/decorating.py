@@ -230,7 +230,6 @@ class Method:
         return self if obj is None else self._build(self._guarded.bound_to(obj))
 
     def __call__(self, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Call it as a method of this object."""
         return self.__get__(obj)(*args, **kwargs)
 
 

@@ -99,7 +99,6 @@ class Tasks:
         self.beside: set[asyncio.Task[None]] = set()  # the loop itself keeps no task alive
 
     async def run(self, op: Op[T]) -> T:
-        """Run an operation to its end."""
         step_result: Any = None
         while True:
             try:
@@ -110,7 +109,6 @@ class Tasks:
             step_result = await self._take(step)
 
     async def close(self) -> None:
-        """Do the same, awaited."""
         for task in self.beside:
             task.cancel()
         await self.client.aclose()

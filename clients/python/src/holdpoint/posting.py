@@ -78,7 +78,6 @@ class Write(Sent):
     notes: Sequence[str] = ()
 
     def body(self) -> dict[str, Any]:
-        """Return the JSON for the server."""
         ops: list[dict[str, Any]] = [{"op": "set", "field": name, "value": value} for name, value in self.set.items()]
         ops += [{"op": "append", "field": name, "items": list(added)} for name, added in self.append.items()]
         for name, (start, delete, items) in self.splice.items():
@@ -190,7 +189,6 @@ class Ask:
     draws: Sequence[Mapping[str, str]] = ()
 
     def body(self) -> dict[str, Any]:
-        """Return the JSON for the server."""
         schema = self.schema or (type(self.arguments) if isinstance(self.arguments, BaseModel) else None)
         if isinstance(schema, type):
             schema = schema.model_json_schema(mode="serialization", schema_generator=Schemas)

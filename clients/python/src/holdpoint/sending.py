@@ -49,7 +49,6 @@ class Request:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return the headers."""
         typed = {"Content-Type": "application/json"} if self.method == "POST" else {}
         return typed | ({"Idempotency-Key": self.key} if self.key else {})
 

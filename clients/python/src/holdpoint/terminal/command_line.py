@@ -74,7 +74,6 @@ def parse_and_run(
 
 
 def code_of(error: HoldpointError) -> int:
-    """Return the exit code for an error."""
     if isinstance(error, NotConfigured):
         return NO_TOKEN
     if isinstance(error, Unreachable):
