@@ -11,8 +11,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from holdpoint.langgraph.answers import EXPIRED, answer_to, reason, takes_refusal
-from holdpoint.langgraph.questions import ANSWER, INBOX, INBOXES, GraphQuestion
+from holdpoint.langgraph.interrupts import (
+    ANSWER,
+    EXPIRED,
+    INBOX,
+    INBOXES,
+    GraphQuestion,
+    answer_to,
+    reason,
+    takes_refusal,
+)
 
 from approvals.cards.action import APPROVE, EDIT, LATER, REJECT
 from approvals.schema import validate

@@ -14,8 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from holdpoint.langgraph.checkpointer import Checkpointer, config_of, number_writes, place_of
-from holdpoint.langgraph.state import to_field
+from holdpoint.langgraph.checkpointer import Checkpointer, config_of, number_writes, place_of, to_field
 from holdpoint.langgraph.values import Allowed, decode_value, encode_value
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from holdpoint.langgraph.questions import GraphQuestion, calls_in
+from holdpoint.langgraph.interrupts import GraphQuestion, calls_in
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage
 

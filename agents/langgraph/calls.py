@@ -41,7 +41,7 @@ def once(name: str, fn: Callable[..., Result], *args: Any) -> Result:
     """Call fn(*args) once in this task or tool call and keep its result; a later call returns the kept result.
 
     Outside a run of Holdpoint it just calls, so that tools are tested as they are. A crash before the result is kept
-    repeats the call: give the provider `idempotency_key()`. Raises holdpoint.langgraph.errors.Unsaveable for a result
+    repeats the call: give the provider `idempotency_key()`. Raises Unsaveable for a result
     that cannot be kept.
     """
     here = _here.get()

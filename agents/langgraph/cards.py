@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdpoint.langgraph.answers import takes_refusal
-from holdpoint.langgraph.questions import ANSWER, BATCHED, BREAKPOINT, GraphQuestion
+from holdpoint.langgraph.interrupts import ANSWER, BATCHED, BREAKPOINT, GraphQuestion, takes_refusal
 
 from approvals.cards.action import LATER, Action
 from approvals.cards.card import Card

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from holdpoint.langgraph.questions import GraphQuestion
+from holdpoint.langgraph.interrupts import GraphQuestion
 from langgraph.channels import DeltaChannel
 from langgraph.channels.base import BaseChannel
 from langgraph.pregel import Pregel

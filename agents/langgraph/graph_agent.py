@@ -9,9 +9,8 @@ from functools import wraps
 from types import FunctionType
 from typing import Any, ClassVar
 
-from holdpoint.langgraph.answers import EXPIRED, takes_silence
-from holdpoint.langgraph.questions import GraphQuestion, Pending
-from holdpoint.langgraph.questions import questions_in as asked_by
+from holdpoint.langgraph.interrupts import EXPIRED, GraphQuestion, Pending, takes_silence
+from holdpoint.langgraph.interrupts import questions_in as asked_by
 from holdpoint.langgraph.values import decode_value
 from pydantic import BaseModel
 

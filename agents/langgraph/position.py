@@ -22,8 +22,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from holdpoint.langgraph.checkpointer import config_of
-from holdpoint.langgraph.state import raise_versions
+from holdpoint.langgraph.checkpointer import config_of, raise_versions
 from holdpoint.langgraph.values import TYPE, encode_value
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base.id import uuid6

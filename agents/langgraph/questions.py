@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdpoint.langgraph.questions import BREAKPOINT, GraphQuestion, identifier
+from holdpoint.langgraph.interrupts import BREAKPOINT, GraphQuestion, identifier
 
 from approvals.cards.action import APPROVE
 

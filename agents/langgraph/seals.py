@@ -12,7 +12,7 @@ from typing import Any
 
 from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
-from holdpoint.langgraph.questions import GraphQuestion
+from holdpoint.langgraph.interrupts import GraphQuestion
 
 from agents.errors import StepFailed
 from checkpoints.values.canonical_json import encode_canonical

@@ -15,8 +15,8 @@ from typing import Any
 from uuid import uuid4
 
 from django.db import connection, connections
-from holdpoint.langgraph.answers import refusal_of
-from holdpoint.langgraph.errors import Unreadable, Unsaveable
+from holdpoint.langgraph.interrupts import refusal_of
+from holdpoint.langgraph.saver_errors import Unreadable, Unsaveable
 from holdpoint.langgraph.values import decode_value
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command

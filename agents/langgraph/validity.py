@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-from holdpoint.langgraph.questions import GraphQuestion
+from holdpoint.langgraph.interrupts import GraphQuestion
 
 from agents.definition.agent import Agent
 

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from django.contrib.auth.models import Group
 from django.db import InterfaceError, OperationalError
 from holdpoint.errors import HoldpointError
-from holdpoint.langgraph import errors as saver_errors
+from holdpoint.langgraph import saver_errors
 from holdpoint.langgraph.backend import Change, ChannelHistory, New, Stored, Write, read_pages
 
 from agents.work_errors import WorkRefused

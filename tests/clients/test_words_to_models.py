@@ -17,7 +17,7 @@ from holdpoint import Expired, Rejected, Unreachable, Withdrawn
 from holdpoint.answers import Ending, Gate
 from holdpoint.endings import INSTEAD, gate_refusal
 from holdpoint.errors import make_problem
-from holdpoint.langgraph.answers import NOBODY
+from holdpoint.langgraph.interrupts import NOBODY
 from holdpoint.mcp import asking, tools
 from holdpoint.tool_runs.verdicts import Verdict
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 from holdpoint.langgraph import Unreadable, Unsaveable
-from holdpoint.langgraph.growth import pack_list
-from holdpoint.langgraph.state import (
+from holdpoint.langgraph.checkpointer import (
     channel_of,
     field_of,
     from_fields,
@@ -24,6 +23,7 @@ from holdpoint.langgraph.state import (
     to_field,
     to_position,
 )
+from holdpoint.langgraph.memory import pack_list
 from holdpoint.langgraph.values import decode_value, encode_value
 from hypothesis import given
 from hypothesis import strategies as st

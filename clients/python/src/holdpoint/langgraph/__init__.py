@@ -1,6 +1,10 @@
 """LangGraph on Holdpoint: a graph's threads as runs that people can see, approve, edit and rewind."""
 
-from .errors import (
+from .backend import HttpBackend
+from .importing import import_thread
+from .running import arun, run
+from .saver import HoldpointSaver
+from .saver_errors import (
     SaverError,
     Tampered,
     ThreadEnded,
@@ -10,10 +14,6 @@ from .errors import (
     Unreadable,
     Unsaveable,
 )
-from .http import HttpBackend
-from .importing import import_thread
-from .running import arun, run
-from .saver import HoldpointSaver
 
 __all__ = [
     "HoldpointSaver",

@@ -20,20 +20,23 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import INTERRUPT
 
-from .backend import Backend, Change, New, Stored
-from .checkpointer import Checkpointer, config_of, decode_writes, number_writes, place_of
-from .http import HttpBackend
-from .memory import KnownState, Memory, known_state
-from .state import (
+from .backend import Backend, Change, HttpBackend, New, Stored
+from .checkpointer import (
     POSITION,
+    Checkpointer,
     channel_of,
+    config_of,
+    decode_writes,
     field_of,
     from_fields,
     next_version,
+    number_writes,
+    place_of,
     raise_versions,
     to_field,
     to_position,
 )
+from .memory import KnownState, Memory, known_state
 from .values import Allowed, decode_value, encode_value
 
 RUNTIME = "__pregel_runtime"  # where a configuration has LangGraph's Runtime
@@ -101,7 +104,7 @@ class HoldpointSaver(Checkpointer):
         if config is not None and get_checkpoint_id(config):
             stored, _ = self._backend.get(*place_of(config))
             found = self._tuple(stored) if stored else None
-            if stored and found and limit != 0 and _holds(stored.fields[POSITION]["metadata"], only):
+            if stored and found and limit != 0 and only.items() <= stored.fields[POSITION]["metadata"].items():
                 yield found
             return
         thread = place_of(config)[0] if config else None
@@ -113,9 +116,8 @@ class HoldpointSaver(Checkpointer):
             self._memory.known_thread(stored.thread, stored.namespace).asked_for(stored.id)
             yield self._tuple(stored)
         if below and empty and thread is not None and namespace is not None:
-            self._memory.known_thread(thread, namespace).asked_for(
-                None
-            )  # a subgraph that is sent back to before it ran
+            # A subgraph that is sent back to before it ran.
+            self._memory.known_thread(thread, namespace).asked_for(None)
 
     def put(
         self,

@@ -28,37 +28,14 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 import ormsgpack
-from langchain_core.messages import (
-    AIMessage,
-    AIMessageChunk,
-    BaseMessage,
-    ChatMessage,
-    ChatMessageChunk,
-    FunctionMessage,
-    FunctionMessageChunk,
-    HumanMessage,
-    HumanMessageChunk,
-    RemoveMessage,
-    SystemMessage,
-    SystemMessageChunk,
-    ToolMessage,
-    ToolMessageChunk,
-)
+from langchain_core import messages
+from langchain_core.messages import BaseMessage
+from langgraph.checkpoint.serde import jsonplus
 from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_METHODS, SAFE_MSGPACK_TYPES
-from langgraph.checkpoint.serde.jsonplus import (
-    EXT_CONSTRUCTOR_KW_ARGS,
-    EXT_CONSTRUCTOR_POS_ARGS,
-    EXT_CONSTRUCTOR_SINGLE_ARG,
-    EXT_DELTA_SNAPSHOT,
-    EXT_METHOD_SINGLE_ARG,
-    EXT_NUMPY_ARRAY,
-    EXT_PYDANTIC_V1,
-    EXT_PYDANTIC_V2,
-    JsonPlusSerializer,
-)
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
-from .errors import Unreadable, Unsaveable
+from .saver_errors import Unreadable, Unsaveable
 
 # What JSON can say.
 JSON: TypeAlias = Any
@@ -68,12 +45,16 @@ Allowed: TypeAlias = Collection[tuple[str, ...]]
 TYPE = "$type"
 # The store takes 128 levels; a channel's value stands a few below the top of its state.
 _DEEPEST = 100
-_BUILT = frozenset({EXT_CONSTRUCTOR_SINGLE_ARG, EXT_CONSTRUCTOR_POS_ARGS, EXT_CONSTRUCTOR_KW_ARGS,
-                    EXT_PYDANTIC_V1, EXT_PYDANTIC_V2})  # fmt: skip
+_BUILT = frozenset({
+    jsonplus.EXT_CONSTRUCTOR_SINGLE_ARG, jsonplus.EXT_CONSTRUCTOR_POS_ARGS, jsonplus.EXT_CONSTRUCTOR_KW_ARGS,
+    jsonplus.EXT_PYDANTIC_V1, jsonplus.EXT_PYDANTIC_V2,
+})  # fmt: skip
 
 _MESSAGES: tuple[type[BaseMessage], ...] = (
-    AIMessage, AIMessageChunk, ChatMessage, ChatMessageChunk, FunctionMessage, FunctionMessageChunk, HumanMessage,
-    HumanMessageChunk, RemoveMessage, SystemMessage, SystemMessageChunk, ToolMessage, ToolMessageChunk,
+    messages.AIMessage, messages.AIMessageChunk, messages.ChatMessage, messages.ChatMessageChunk,
+    messages.FunctionMessage, messages.FunctionMessageChunk, messages.HumanMessage, messages.HumanMessageChunk,
+    messages.RemoveMessage, messages.SystemMessage, messages.SystemMessageChunk, messages.ToolMessage,
+    messages.ToolMessageChunk,
 )  # fmt: skip
 _MESSAGE_OF: dict[str, type[BaseMessage]] = {kind.model_fields["type"].default: kind for kind in _MESSAGES}
 # The types of a key that an envelope returns as they are: a tuple would return as a list, which cannot be a key.
@@ -262,16 +243,16 @@ def _foreign(data: bytes, allow: Allowed) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
 
     def look(code: int, payload: bytes) -> None:
-        if code == EXT_NUMPY_ARRAY:
+        if code == jsonplus.EXT_NUMPY_ARRAY:
             return
         parts = ormsgpack.unpackb(payload, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
-        if code == EXT_METHOD_SINGLE_ARG:
+        if code == jsonplus.EXT_METHOD_SINGLE_ARG:
             if (called := (parts[0], parts[1], parts[3])) not in SAFE_MSGPACK_METHODS:
                 found.append(called)
         elif code in _BUILT:
             if (named := (parts[0], parts[1])) not in SAFE_MSGPACK_TYPES and named not in allow:
                 found.append(named)
-        elif code != EXT_DELTA_SNAPSHOT:
+        elif code != jsonplus.EXT_DELTA_SNAPSHOT:
             found.append(("msgpack", f"extension {code}"))
 
     ormsgpack.unpackb(data, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
