@@ -12,7 +12,7 @@ from holdpoint.errors import CannotResume
 from holdpoint.tool_runs import driving
 from holdpoint.tool_runs.driving import ToolRun
 from holdpoint.tool_runs.plan import Words
-from holdpoint.tool_runs.verdicts import Verdict
+from holdpoint.tool_runs.plan import Verdict
 
 from tests.harness.waiting import PATIENCE
 

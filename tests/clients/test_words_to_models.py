@@ -19,7 +19,7 @@ from holdpoint.endings import INSTEAD, gate_refusal
 from holdpoint.errors import make_problem
 from holdpoint.langgraph.interrupts import NOBODY
 from holdpoint.mcp import asking, tools
-from holdpoint.tool_runs.verdicts import Verdict
+from holdpoint.tool_runs.plan import Verdict
 
 from approvals.errors import AskedTooOften, AskedTooSoon
 

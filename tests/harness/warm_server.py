@@ -70,7 +70,7 @@ LIBRARIES = {
         "holdpoint.langgraph",
         "holdpoint.mcp.gateway.command",
         "holdpoint.mcp.hook",
-        "holdpoint.mcp.stdio",
+        "holdpoint.mcp.server",
         "holdpoint.terminal.commands",
         "langgraph.graph",
         "mcp.client.stdio",

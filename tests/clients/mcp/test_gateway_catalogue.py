@@ -11,7 +11,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
-from holdpoint.mcp.gateway.catalogue import Catalogue, fingerprint_tool
+from holdpoint.mcp.gateway.pins import Catalogue, fingerprint_tool
 from holdpoint.mcp.gateway.pins import Pins
 from mcp import MCPError
 from mcp.client.subscriptions import ToolsListChanged

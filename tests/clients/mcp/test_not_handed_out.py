@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from holdpoint import NotHandedOut
 from holdpoint.mcp import server, tools
-from holdpoint.mcp.limits import Limits
+from holdpoint.mcp.asking import Limits
 
 from approvals.models import Gate
 from checkpoints.models import Event, Run

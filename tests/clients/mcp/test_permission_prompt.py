@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from holdpoint import sending
 from holdpoint.endings import INSTEAD
-from holdpoint.mcp import asking, questions
+from holdpoint.mcp import asking
 from mcp import Client
 from mcp_types import CallToolResult
 
@@ -159,9 +159,9 @@ def test_a_web_process_that_was_killed_while_it_waited_leaves_the_gate_to_the_ne
 
 
 def refusal(world: World) -> asking.Answer:
-    """What the same use without an id is told, asked with no time to wait."""
-    posting = asking.keyed(questions.question("Edit", EDIT), "permission")
-    return world.awaits(lambda hp: asking.ask(hp, posting, until=0.0, rest=PATIENCE)).result(PATIENCE)
+    """What the same use without an id is told, asked with hardly any time to wait."""
+    posting = asking.keyed(asking.question("Edit", EDIT), "permission")
+    return world.awaits(lambda hp: asking.ask(hp, posting, asking.Limits(0.02))).result(PATIENCE)
 
 
 def test_a_refusal_of_a_use_without_an_id_is_told_again_for_a_while(web: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from holdpoint.mcp import questions
+from holdpoint.mcp import asking, claude_tools
 
 
 @pytest.mark.parametrize(
@@ -17,13 +17,14 @@ from holdpoint.mcp import questions
     ],
 )  # fmt: skip
 def test_a_tools_name_stays_what_it_is(tool: str, name: str, field: str) -> None:
-    assert (questions.named(tool), questions.field(name)) == (name, field)
+    [action] = asking.question(tool, {}).body["actions"]
+    assert (action["tool"], action["id"]) == (name, field)
 
 
 @pytest.mark.parametrize("tool", ["", "a b", "a\u202eb", "p\u0430y", "x" * 101, "a:b/c"])
 def test_a_name_that_could_be_taken_for_another_is_refused(tool: str) -> None:
-    with pytest.raises(questions.NoSuchName):
-        questions.named(tool)
+    with pytest.raises(asking.NoSuchName):
+        asking.question(tool, {})
 
 
 EDIT = {"old_string": "a", "new_string": "b"}
@@ -39,4 +40,4 @@ EDIT = {"old_string": "a", "new_string": "b"}
     ],
 )  # fmt: skip
 def test_nothing_is_drawn_where_it_would_show_a_part_or_something_else(tool: str, input: dict[str, Any]) -> None:
-    assert list(questions.drawings(tool, input)) == []
+    assert list(claude_tools.draw_call(tool, input)) == []

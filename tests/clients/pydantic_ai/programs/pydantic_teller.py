@@ -11,7 +11,7 @@ from typing import Any
 
 from holdpoint import AsyncHoldpoint, HoldpointError
 from holdpoint import pydantic_ai as holdpoint_ai
-from holdpoint.pydantic_ai import framework
+from holdpoint.pydantic_ai import running
 from pydantic_ai import Agent, ApprovalRequired, CallDeferred, ModelRetry, RunContext
 from pydantic_ai.messages import ToolCallPart
 
@@ -105,7 +105,7 @@ async def main(name: str, how: str, *more: str) -> None:
     agent = AGENTS[name]
     if os.environ.get("SAVED_BY"):
         newer: Any = SimpleNamespace(dump_python=lambda *_, **__: [{"kind": os.environ["SAVED_BY"]}])
-        vars(framework)["ModelMessagesTypeAdapter"] = newer
+        vars(running)["ModelMessagesTypeAdapter"] = newer
     given: dict[str, Any] = {"options": {"deps": "Olga"}} | ({"external": external} if name == "elsewhere" else {})
     async with AsyncHoldpoint(lease=1.0) as hp:
         try:

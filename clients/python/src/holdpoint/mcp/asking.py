@@ -12,26 +12,56 @@ refused is told again for a while, as they would be asked the same without end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from hashlib import sha256
-from secrets import token_hex
-from typing import Any, Literal
-
-import anyio
-
-from ..answers import Gate, Outcome
+from . import claude_tools
+from ..answers import Gate
+from ..answers import Outcome
 from ..approvals import post_deferred
 from ..calls import in_words
 from ..client import AsyncHoldpoint
-from ..endings import INSTEAD, decision_of, end_sentence, gate_refusal, hand_out, not_done
-from ..errors import Answered, Expired, HoldpointError, KeyReused, Problem, Rejected, StillOpen, Unreachable
-from ..exact_calls import approved_arguments, digest_values
+from ..endings import INSTEAD
+from ..endings import decision_of
+from ..endings import end_sentence
+from ..endings import gate_refusal
+from ..endings import hand_out
+from ..endings import not_done
+from ..errors import Answered
+from ..errors import Expired
+from ..errors import HoldpointError
+from ..errors import KeyReused
+from ..errors import Problem
+from ..errors import Rejected
+from ..errors import StillOpen
+from ..errors import Unreachable
+from ..exact_calls import approved_arguments
+from ..exact_calls import digest_values
+from ..posting import Ask
 from ..posting import Posting
-from ..runs import LOG, await_outcome, claim_run
-from ..sending import Api, Op
+from ..posting import question_each
+from ..runs import LOG
+from ..runs import await_outcome
+from ..runs import claim_run
+from ..sending import Api
+from ..sending import Op
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
+from datetime import datetime
+from datetime import timedelta
+from hashlib import sha256
+import anyio
+import re
+from secrets import token_hex
+from typing import Any
+from typing import Literal
 
+WAIT = 25.0  # seconds: Claude Code's MCP_TIMEOUT is 30 by default
+REST = 2.0  # seconds of it in which the answer is read, handed out and sent
+CALLS = 10_000  # that are kept for whoever makes them again
 SHORTLY = 0.25  # seconds
 LASTS = 600.0  # seconds for which a refusal of a call without an id is told again
 LOST = 30.0  # seconds in which an approval that was told before still allows the call: the first answer may be lost
@@ -42,6 +72,8 @@ TAKEN = (
     "The approval of {about} at gate {gate} was handed out at {at:%H:%M} UTC on {at:%-d %B} already, to another call. "
     "It counts once: ask again, under a new id."
 )
+TOOL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")  # what the server takes as a tool's name
+RESERVED = re.compile(r"(ask|feedback|model_.*|[^A-Za-z].*)")
 Status = Literal["approved", "rejected", "answered", "expired", "withdrawn", "open", "told"]
 
 
@@ -78,19 +110,100 @@ class Answer:
         return filled | ({"arguments": self.arguments} if self.status == "approved" else {})
 
 
+class Late(dict[str, str]):
+    """A dictionary of the newest entries."""
+
+    def __setitem__(self, name: str, value: str) -> None:
+        super().__setitem__(name, value)
+        while len(self) > CALLS:
+            del self[next(iter(self))]
+
+
+class Limits:
+    """Limits how long a call waits for people; `leave` ends every wait, each of which then answers that it is open."""
+
+    def __init__(self, wait: float = WAIT) -> None:
+        if not 0 < wait <= 3600:
+            raise ValueError(f"A call can wait for more than 0 and at most 3600 seconds, not for {wait:g}.")
+        self.wait = wait
+        self.waiting: set[anyio.CancelScope] = set()
+        self.late = Late()  # calls that were answered before people had decided, by their content
+
+    @property
+    def patient(self) -> float:
+        """Return the seconds after which a wait ends by itself, in time for its answer."""
+        return self.wait - self.rest
+
+    @property
+    def rest(self) -> float:
+        """Return the seconds after that until the limit."""
+        return min(REST, self.wait / 2)
+
+    @contextmanager
+    def within(self) -> Iterator[anyio.CancelScope]:
+        """Cut what is inside at the limit: the scope's `cancelled_caught` tells."""
+        with anyio.move_on_after(self.wait) as scope:
+            self.waiting.add(scope)
+            try:
+                yield scope
+            finally:
+                self.waiting.discard(scope)
+
+    def leave(self) -> None:
+        """End every wait now."""
+        for scope in tuple(self.waiting):
+            scope.cancel()
+
+
+class NoSuchName(HoldpointError):
+    """People cannot be asked about a tool with this name: it has other characters than letters, digits, _ . : / -"""
+
+
+def question(
+    tool: str,
+    input: Mapping[str, Any],
+    *,
+    title: str = "",
+    pinned: Sequence[str] = (),
+    schema: Mapping[str, Any] | None = None,
+    idempotent: bool = False,
+    was: str = "",
+    **shown: Any,
+) -> Posting:
+    """Return the question whether a tool may be called with this input. Raises NoSuchName.
+
+    `was`: the text of the file that Write is to replace. `shown`: further arguments of `question_each`.
+    """
+    # A slash becomes a colon, which no tool of MCP has in its name.
+    name, title = tool.replace("/", ":"), title or claude_tools.title_call(tool, input)
+    if not TOOL.fullmatch(name) or (":" in tool and "/" in tool):
+        raise NoSuchName(
+            f"People cannot be asked about a tool with the name {tool[:120]!r}: it may have 1 to 100 letters, digits, "
+            "_ . - and /."
+        )
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)[:90]  # the name of the state's field that holds the arguments
+    asked = Ask(
+        f"tool_{plain}" if RESERVED.fullmatch(plain) or plain.endswith("_result") else plain, input, title=title,
+        tool=name, schema=schema, idempotent=idempotent,
+        pinned=[argument for argument in (pinned or claude_tools.PINS.get(tool, ())) if argument in input],
+        draws=list(claude_tools.draw_call(tool, input, was)),
+    )  # fmt: skip
+    return question_each([asked], title=title, **shown)
+
+
 def keyed(posting: Posting, kind: str, *, id: str = "") -> Posting:
     """Return the question under the key of its call. `kind`: what asks, as a word. Raises NotJson."""
     made = digest_values(posting.bound)
     return replace(posting, key=f"{kind}-{sha256(id.encode()).hexdigest()}" if id else f"{kind}-call-{made}")
 
 
-async def ask(hp: AsyncHoldpoint, posting: Posting, *, until: float, rest: float, to: str = "") -> Answer:
-    """Ask, and return the answer; one that is `open` at `until`, by the client's clock. An approval is handed out.
+async def ask(hp: AsyncHoldpoint, posting: Posting, limits: Limits, *, to: str = "") -> Answer:
+    """Ask, and return the answer; one that is `open` where people take longer. An approval is handed out.
 
-    `rest`: seconds after that in which it is handed out, and nothing cuts that off: it would be lost. `to`: the call's
-    name, by its id, under which an answer that was lost all the same is read again. Raises HoldpointError.
+    That is not cut off in the rest of the time, or it would be lost. `to`: the call's name, by its id, under which an
+    answer that was lost all the same is read again. Raises HoldpointError.
     """
-    taker = to or f"call-{token_hex(16)}"
+    taker, until = to or f"call-{token_hex(16)}", hp._api.habits.clock() + limits.patient
     while True:
         found, key = await hp._io.run(
             _decided(hp._api, posting, until, lambda answer: not to and _is_over(hp._api, answer))
@@ -98,7 +211,7 @@ async def ask(hp: AsyncHoldpoint, posting: Posting, *, until: float, rest: float
         await hp._io.run(_ended(hp._api, found))
         if found.status != "approved":
             return found
-        handed = await _handed_out(hp, found, until + rest, to=taker, frees="" if to else key)
+        handed = await _handed_out(hp, found, until + limits.rest, to=taker, frees="" if to else key)
         if to or handed.status == "approved":
             return handed
 
@@ -125,27 +238,18 @@ async def decision(hp: AsyncHoldpoint, posting: Posting, *, until: float) -> Ans
     return found
 
 
-async def ask_once(
-    hp: AsyncHoldpoint,
-    posting: Posting,
-    kind: str,
-    id: str,
-    *,
-    late: MutableMapping[str, str],
-    until: float,
-    rest: float,
-) -> Answer:
+async def ask_once(hp: AsyncHoldpoint, posting: Posting, kind: str, id: str, limits: Limits) -> Answer:
     """Ask about a call with an id. A model that makes a call anew does so under a new id.
 
-    `late` keeps the calls that were answered too early, by their content: the next one that is alike goes on at the
-    same gate, and takes its decision along. Raises HoldpointError.
+    The next one that is alike goes on at the same gate where this one was answered too early, and takes its decision
+    along. Raises HoldpointError.
     """
     own = keyed(posting, kind, id=id)
     place = digest_values(hp._io.client.headers.get("authorization", ""), keyed(posting, kind).key)
-    key = late.pop(place, own.key)
+    key = limits.late.pop(place, own.key)
     answered = False
     try:
-        found = await ask(hp, replace(own, key=key), until=until, rest=rest, to=own.key)
+        found = await ask(hp, replace(own, key=key), limits, to=own.key)
         answered = found.status != "open"
         return found
     except HoldpointError as error:
@@ -153,13 +257,16 @@ async def ask_once(
         raise
     finally:
         if not answered:
-            late[place] = key
+            limits.late[place] = key
 
 
-async def read(hp: AsyncHoldpoint, gate: int, *, until: float, rest: float) -> Answer:
-    """Return the answer at a gate about one thing, or that it is open at `until`. Raises HoldpointError."""
+async def read(hp: AsyncHoldpoint, gate: int, limits: Limits) -> Answer:
+    """Return the answer at a gate about one thing, or that it is open. Raises HoldpointError."""
+    until = hp._api.habits.clock() + limits.patient
     found = await hp._io.run(_read(hp._api, gate, until))
-    return found if found.status != "approved" else await _handed_out(hp, found, until + rest, to=f"gate-{gate}")
+    if found.status != "approved":
+        return found
+    return await _handed_out(hp, found, until + limits.rest, to=f"gate-{gate}")
 
 
 def _read(api: Api, number: int, until: float) -> Op[Answer]:
@@ -272,3 +379,8 @@ def in_trouble(error: Exception) -> str:
         message = f"Holdpoint refused the question, so nothing was done: {error}"
         return not_done(message) if error.status == 429 and INSTEAD not in message else message
     return f"Nothing was done: {error}"
+
+
+def describe_fault(fault: Mapping[str, Any]) -> str:
+    """Return one of pydantic's errors in words: where it is, and what is wrong."""
+    return f"{'.'.join(map(str, fault['loc'])) or 'all of it'}: {fault['msg']}"

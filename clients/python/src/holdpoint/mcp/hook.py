@@ -23,10 +23,9 @@ from .. import exact_calls
 from ..client import AsyncHoldpoint
 from ..endings import not_done
 from ..errors import HoldpointError
-from . import asking, questions, replaced
-from .asking import Answer
-from .claude_tools import PASSES, notice_about
-from .limits import Limits
+from . import asking
+from .asking import Answer, Limits, describe_fault
+from .claude_tools import PASSES, notice_about, read_replaced
 
 EVENT = "PreToolUse"
 SETTINGS = "HOLDPOINT_HOOK_SETTINGS"
@@ -86,7 +85,7 @@ async def answered(sent: bytes, settings_file: str) -> Json | None:
     try:
         use = Use.model_validate_json(sent)
     except ValidationError as error:
-        raise ValueError(f"this is not the input of a {EVENT} hook: {first(error)}") from None
+        raise ValueError(f"this is not the input of a {EVENT} hook: {describe_fault(error.errors()[0])}") from None
     if use.hook_event_name != EVENT:
         raise ValueError(f"this hook is for {EVENT}, not for {use.hook_event_name}. Correct your hooks")
     if not settings.asks(use.tool_name):
@@ -105,18 +104,18 @@ async def answered(sent: bytes, settings_file: str) -> Json | None:
 
 async def asked_of_people(hp: AsyncHoldpoint, use: Use, settings: Settings, limits: Limits) -> Answer:
     """Ask people about this use."""
-    found = replaced.read(use.tool_input, use.cwd) if use.tool_name == "Write" and settings.compare else replaced.NONE
-    seen = (use.tool_use_id, found.text, found.words)  # a file that changed is another question
+    compares = use.tool_name == "Write" and settings.compare
+    text, words = read_replaced(use.tool_input, use.cwd) if compares else ("", "")
+    seen = (use.tool_use_id, text, words)  # a file that changed is another question
     # Only what is deferred comes again under its id: a model that is denied makes the call anew, under a new one.
     id = exact_calls.digest_values(*seen) if use.tool_use_id and settings.late == "defer" else ""
     project = os.environ.get("CLAUDE_PROJECT_DIR", "")
-    posting = questions.question(
+    posting = asking.question(
         use.tool_name, use.tool_input, state={"project": project} if project else None, policy=settings.policy,
-        thread=settings.thread, summary=found.words, was=found.text,
+        thread=settings.thread, summary=words, was=text,
     )  # fmt: skip
-    end = hp._api.habits.clock() + limits.patient
     keyed = asking.keyed(posting, "hook", id=id)
-    return asking.for_once(hp, await asking.ask(hp, keyed, until=end, rest=limits.rest, to=keyed.key if id else ""))
+    return asking.for_once(hp, await asking.ask(hp, keyed, limits, to=keyed.key if id else ""))
 
 
 def in_terms(answer: Answer, use: Use, settings: Settings) -> Json:
@@ -164,18 +163,12 @@ def settings_of(file: str) -> Settings:
     except OSError as error:
         raise ValueError(f"the settings {file} cannot be read: {error.strerror}") from None
     except ValidationError as error:
-        raise ValueError(f"the settings {file} are wrong: {first(error)}") from None
+        raise ValueError(f"the settings {file} are wrong: {describe_fault(error.errors()[0])}") from None
 
 
 def matches(tool: str, patterns: Sequence[str]) -> bool:
     """Tell whether a tool's name matches one of the patterns."""
     return any(fnmatchcase(tool, pattern) for pattern in patterns)
-
-
-def first(error: ValidationError) -> str:
-    """Return the first fault in words."""
-    found = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, found['loc'])) or 'all of it'}: {found['msg']}"
 
 
 def parser() -> argparse.ArgumentParser:

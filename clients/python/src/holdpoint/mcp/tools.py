@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
-
-import anyio
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
-
+from . import asking
 from .. import exact_calls
-from ..answers import Answer as Told
 from ..client import AsyncHoldpoint
 from ..endings import not_done
 from ..errors import HoldpointError
-from ..posting import Risk, Step
-from ..runs import LOG, AsyncRun
-from . import asking, questions
-from .limits import REST, Limits
+from ..exchange import Request
+from ..posting import Risk
+from ..posting import Step
+from ..runs import AsyncRun
+from ..runs import LOG
+from .asking import Limits
+from .asking import REST
+from collections.abc import Mapping
+import anyio
+from pydantic import BaseModel
+from pydantic import ConfigDict
+from pydantic import Field
+from pydantic import ValidationInfo
+from pydantic import field_validator
+from typing import Any
+from typing import ClassVar
 
 LATE = not_done(
     f"{asking.LATE}, so nothing was done", "If people were asked, the same call gives their decision once there is one."
@@ -25,8 +30,8 @@ LATE = not_done(
 SAVES, VERSION = "save", "mcp-checkpoints-1"
 TOKENS_OWN = "-"  # the agent that the token is for
 OWN = ("posted-", "mcp-")  # the beginnings of versions that no program of the agent's own registered
+LISTED = ("id", "url", "run", "agent", "title", "risk", "opened_at")  # of an open gate
 Json = dict[str, Any]
-GateNumber = Annotated[int, Field(ge=1, le=2**62, description="The gate's number.")]
 
 
 class Call(BaseModel):
@@ -67,13 +72,11 @@ class PermissionPrompt(Call):
 
     async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
         """Ask, and answer as the contract says."""
-        asked, end = questions.question(self.tool_name, self.input), until(hp, limits)
+        asked = asking.question(self.tool_name, self.input)
         if self.tool_use_id:
-            found = await asking.ask_once(
-                hp, asked, "permission", self.tool_use_id, late=limits.late, until=end, rest=limits.rest
-            )
+            found = await asking.ask_once(hp, asked, "permission", self.tool_use_id, limits)
         else:
-            found = await asking.ask(hp, asking.keyed(asked, "permission"), until=end, rest=limits.rest)
+            found = await asking.ask(hp, asking.keyed(asked, "permission"), limits)
         found = asking.for_once(hp, found)
         if found.status == "approved":
             return {"behavior": "allow", "updatedInput": found.arguments}
@@ -114,10 +117,10 @@ class RequestApproval(Call):
     async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
         """Ask, and return the answer."""
         words = self.model_dump(include={"title", "summary", "risk", "reasons", "pinned"})
-        asked = questions.question(self.action, self.arguments, **words)
+        asked = asking.question(self.action, self.arguments, **words)
         posting = asking.keyed(asked, "approval", id=self.request_id)
         to = posting.key if self.request_id else ""
-        return (await asking.ask(hp, posting, until=until(hp, limits), rest=limits.rest, to=to)).as_json()
+        return (await asking.ask(hp, posting, limits, to=to)).as_json()
 
 
 class AwaitDecision(Call):
@@ -128,11 +131,11 @@ class AwaitDecision(Call):
         "Waits a while for people's decision at a gate, and returns it; `status` is open if there is none yet, told if "
         "another call has the approval already."
     )
-    gate: GateNumber
+    gate: int = Field(description="The gate's number.", ge=1, le=2**62)
 
     async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
         """Wait, and return the answer."""
-        return (await asking.read(hp, self.gate, until=until(hp, limits), rest=limits.rest)).as_json()
+        return (await asking.read(hp, self.gate, limits)).as_json()
 
 
 class SaveCheckpoint(Call):
@@ -176,9 +179,8 @@ class SaveCheckpoint(Call):
 
     async def _started(self, hp: AsyncHoldpoint) -> int:
         """Start a run of the token's agent. Raises HoldpointError where the agent has a plan of its own."""
-        agents = (await hp._io.run(hp._api.get("agents", Agents))).items
-        others = [version for agent in agents for version in agent.versions if not version.startswith(OWN)]
-        if others:
+        agents = (await hp._io.run(hp._api.sent(Request("GET", "agents"))))["items"]
+        if not all(version.startswith(OWN) for agent in agents for version in agent["versions"]):
             raise HoldpointError(
                 "This token's agent has a plan of its own, whose program saves its checkpoints. Take a token of "
                 "another agent."
@@ -201,40 +203,9 @@ class ListGates(Call):
 
     async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
         """Return one page."""
-        found = await hp._io.run(hp._api.get("gates", Gates, cursor=self.cursor))
-        return {"gates": [gate.model_dump(mode="json") for gate in found.items], "next": found.next}
-
-
-class OpenGate(Told):
-    """A gate in the list."""
-
-    id: int
-    url: str
-    run: int
-    agent: str
-    title: str
-    risk: str
-    opened_at: str
-
-
-class Gates(Told):
-    """A page of open gates."""
-
-    items: list[OpenGate]
-    next: str | None = None
-
-
-class Agent(Told):
-    """An agent in the list."""
-
-    name: str
-    versions: list[str]
-
-
-class Agents(Told):
-    """The agents that a token reaches."""
-
-    items: list[Agent]
+        asked = Request("GET", "gates", {"cursor": self.cursor} if self.cursor else {})
+        found = await hp._io.run(hp._api.sent(asked))
+        return {"gates": [{name: gate[name] for name in LISTED} for gate in found["items"]], "next": found.get("next")}
 
 
 TOOLS: Mapping[str, type[Call]] = {
@@ -252,13 +223,3 @@ async def _release_run(run: AsyncRun) -> None:
     finally:
         if run._held is not None:
             run._held.let_go()
-
-
-def until(hp: AsyncHoldpoint, limits: Limits) -> float:
-    """Return the end of a wait that begins now, by the client's clock."""
-    return hp._api.habits.clock() + limits.patient
-
-
-def format_answer(answer: Json) -> str:
-    """Return an answer as JSON text."""
-    return json.dumps(answer, ensure_ascii=False)

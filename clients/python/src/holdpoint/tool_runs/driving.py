@@ -1,39 +1,53 @@
-"""Takes such a run from wherever it is to its end, or to the question that it waits for.
+"""Starts such a run or finds it again, and takes it from wherever it is to its end, or to the question it waits for.
 
 Every step reads what it needs from the run's state, so it does not matter which process took the one before.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
-
+from . import plan
+from .. import errors
 from ..answers import Turn
 from ..approvals import Pending
-from ..calls import FORGOTTEN, one_line, refuse_unfinished, result_as_json
+from ..calls import FORGOTTEN
+from ..calls import one_line
+from ..calls import refuse_unfinished
+from ..calls import result_as_json
 from ..client import AsyncHoldpoint
-from ..endings import end_sentence, gate_refusal
-from ..errors import (
-    AlreadyDone,
-    CannotResume,
-    HoldpointError,
-    Invalid,
-    NotClaimable,
-    Problem,
-    ReportedBefore,
-    RunEnded,
-    StateTooLarge,
-    Stopped,
-    Unreachable,
-)
+from ..endings import end_sentence
+from ..endings import gate_refusal
+from ..errors import CannotResume
+from ..errors import HoldpointError
+from ..errors import KeyReused
+from ..errors import NotFound
+from ..errors import Problem
+from ..errors import StateTooLarge
+from ..errors import Unreachable
+from ..plans import Risk
 from ..posting import Card
 from ..runs import AsyncRun
 from ..sending import encode_body
-from .plan import Came, Words, digest_call, name_tool_calls
-from .verdicts import Verdict, entered_results, read_verdicts
+from ..sending import to_json_data
+from .plan import Came
+from .plan import TITLE
+from .plan import Verdict
+from .plan import Words
+from .plan import digest_call
+from .plan import entered_results
+from .plan import name_tool_calls
+from .plan import read_verdicts
+from collections.abc import Awaitable
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+import asyncio
+import logging
+from typing import Any
+from typing import Generic
+from typing import Protocol
+from typing import TypeVar
+from typing_extensions import TypedDict
 
 R = TypeVar("R")
 LOG = logging.getLogger("holdpoint")
@@ -103,7 +117,7 @@ class ToolRun(Generic[R]):
             if turn.status == "completed" and result is not None:
                 return result
             raise await self._ended()
-        except RunEnded:
+        except errors.RunEnded:
             raise await self._ended() from None
         except BaseException:
             await self._let_go()
@@ -224,7 +238,7 @@ class ToolRun(Generic[R]):
         card = Card.model_validate(self.state["card"])
         try:
             return await self.run.ask("review", card, deferred=defer)
-        except Invalid as error:
+        except errors.Invalid as error:
             if error.code.startswith("tool_") or not any(action.arguments_schema for action in card.actions):
                 raise
             LOG.warning("Asked without the tools' schemas: %s", error)
@@ -241,7 +255,7 @@ class ToolRun(Generic[R]):
         while True:
             try:
                 turn = await self.run.claim()
-            except NotClaimable:
+            except errors.NotClaimable:
                 row = await self.run.read()
                 if row.gates:
                     self.gate = row.gates[-1]
@@ -262,11 +276,11 @@ class ToolRun(Generic[R]):
         if row.status == "completed":
             saved = await self.run.checkpoint(row.seq)
             message = f"Run {row.id} of {self.framework.agent} has ended already; use its result."
-            return AlreadyDone(message, result=saved.state.get("output"), **known)
+            return errors.AlreadyDone(message, result=saved.state.get("output"), **known)
         gate = await self.hp.gate(self.gate) if self.gate else None
         if gate is not None and (refusal := gate_refusal(gate, gate.actions, known | {"url": gate.url})) is not None:
             return refusal
-        return Stopped(end_sentence(f"Run {row.id} is {row.status}: {row.reason}"), reason=row.reason, **known)
+        return errors.Stopped(end_sentence(f"Run {row.id} is {row.status}: {row.reason}"), reason=row.reason, **known)
 
     async def _let_go(self) -> None:
         """Release the run, so that another process need not wait for the lease to end."""
@@ -313,8 +327,90 @@ class Performing:
         self.reported = True
         try:
             return await send()
-        except ReportedBefore:
+        except errors.ReportedBefore:
             LOG.info("Call %s was reported before", self.id)
             return None
         finally:
             await self.tool_run.left_call(self.id)
+
+
+class Shown(TypedDict, total=False):
+    """The texts that people read at the gates, beside the calls. `pinned` names arguments that are shown first."""
+
+    title: str
+    summary: str
+    risk: Risk
+    reasons: Sequence[str]
+    pinned: Sequence[str]
+    for_whom: str
+    resource: str
+
+
+class Placed(TypedDict, total=False):
+    """The place of a run: the members are those of `hp.approve`, `holdpoint_agent` is its `agent`."""
+
+    policy: str
+    key: str
+    holdpoint_agent: str
+    team: str
+    thread: str
+
+
+def own_arguments(asking: Mapping[str, Any], known: type) -> dict[str, Any]:
+    """Return those of the arguments of an adapter's function that are its framework's. Raises TypeError.
+
+    `known`: a TypedDict with their names.
+    """
+    shared = Shown.__annotations__.keys() | Placed.__annotations__.keys()
+    own = {name: value for name, value in asking.items() if name not in shared}
+    if unknown := own.keys() - known.__annotations__.keys():
+        raise TypeError(f"There are no arguments {', '.join(sorted(unknown))}.")
+    return own
+
+
+def _words(asking: Mapping[str, Any]) -> Words:
+    return Words(**{name: value for name, value in asking.items() if name in Shown.__annotations__})
+
+
+async def start_tool_run(
+    hp: AsyncHoldpoint, framework: Framework[R], input: Any, asking: Mapping[str, Any]
+) -> ToolRun[R]:
+    """Start a run with this input; the same key again is the same run. Raises KeyReused.
+
+    `asking`: the arguments of an adapter's function.
+    """
+    words, policy = _words(asking), asking.get("policy", "")
+    agent, key = asking.get("holdpoint_agent", ""), asking.get("key", "")
+    version, doc = plan.version(framework.name, policy), "An agent of a framework, whose calls are approved one by one."
+    await hp.register(version, plan.steps(policy), agent=agent or "-", state=plan.SCHEMA, doc=doc)
+    try:
+        run = await hp.start(
+            {"input": to_json_data(input)}, agent=agent, version=version, key=key,
+            title=(words.title or framework.agent)[:TITLE], team=asking.get("team", ""),
+            thread=asking.get("thread", ""),
+        )  # fmt: skip
+    except KeyReused as error:
+        message = f"The key {key!r} belongs to another input: go on with that one, or choose a new key for this one."
+        raise KeyReused(error.status, {"code": error.code, "detail": message}) from None
+    return ToolRun(hp, run, framework, words)
+
+
+async def find_tool_run(
+    hp: AsyncHoldpoint, framework: Framework[R], gate: int, asking: Mapping[str, Any]
+) -> ToolRun[R]:
+    """Return the run of a gate. Raises CannotResume for a gate that is not of this framework's agents."""
+    try:
+        run = hp.run((await hp.gate(gate)).run)
+    except NotFound:
+        raise CannotResume(f"There is no gate {gate} of this agent. Take the number that defer gave you.") from None
+    if not (await run.read()).agent_version.startswith(plan.version(framework.name, "")):
+        raise CannotResume(f"Gate {gate} was not opened by holdpoint.{framework.name}: resume it with what opened it.")
+    return ToolRun(hp, run, framework, _words(asking), gate)
+
+
+async def run_to_end(run: ToolRun[R], timeout: float | None) -> R:
+    """Take the run to its end, and return the framework's result."""
+    result = await run.to_the_end(timeout=timeout, defer=False)
+    if isinstance(result, Pending):
+        raise AssertionError("it was to wait")
+    return result

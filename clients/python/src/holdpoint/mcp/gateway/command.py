@@ -19,12 +19,10 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 
 from ...client import AsyncHoldpoint
 from ...errors import HoldpointError, NotConfigured
-from .client_side import ClientSide
-from .opening import read_opening
+from .client_side import ClientSide, read_opening
 from .pins import Pins, server_mark, usual_file
 from .policy import Policy
 from .server import Gateway
-from .watching import Watching
 
 OURS = "HOLDPOINT_"  # variables that the server behind does not get: the token speaks for the agent
 NO_FILE = "-"
@@ -63,10 +61,11 @@ async def serve(asked: argparse.Namespace, policy: Policy, pins: Pins) -> None:
             front = ClientSide(opening, tasks)
             behind = await stack.enter_async_context(await client_of(asked, front, stack))
             hp = await stack.enter_async_context(AsyncHoldpoint(asked.url, patience=policy.wait))
-            watching = Watching(behind, front, tasks)
-            served = await Gateway(front, behind, hp, policy, pins).server(watching)
-            await tasks.start(watching.lists)
-            await served.run(replayed, writes, served.create_initialization_options(watching.options()))
+            gateway = Gateway(front, behind, hp, policy, pins)
+            served = await gateway.server()
+            await tasks.start(gateway.watching.lists)
+            options = served.create_initialization_options(gateway.watching.options())
+            await served.run(replayed, writes, options)
             tasks.cancel_scope.cancel()
 
 

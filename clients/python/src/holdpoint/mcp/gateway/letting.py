@@ -19,11 +19,11 @@ from ... import exact_calls
 from ...client import AsyncHoldpoint
 from ...errors import HoldpointError
 from ...posting import Posting
-from .. import asking, questions
-from ..limits import REST
-from .catalogue import Catalogue, Json, Pin, catalogue_of, describe_tool, same_tool
+from .. import asking
+from ..asking import REST
+from ..claude_tools import cut_title
 from .client_side import ClientSide
-from .pins import Pins
+from .pins import Catalogue, Json, Pin, Pins, catalogue_of, describe_tool, same_tool
 from .policy import Policy
 
 PAGES = 100  # of a list of tools
@@ -149,7 +149,7 @@ class Letting:
 
 def _question(live: Catalogue, pin: Pin, difference: Json, policy: Policy) -> Posting:
     """Return the question about a difference: it is approved whole or not at all."""
-    asked = questions.question(
+    asked = asking.question(
         ASKS_AS, difference, title=_title(live, pin, difference), summary=OLDER if pin.marks else HELD, risk="high",
         policy=policy.policy, thread=policy.thread,
     )  # fmt: skip
@@ -163,4 +163,4 @@ def _title(live: Catalogue, pin: Pin, difference: Json) -> str:
     parts = [f"{count} {kind} tool{'s' * (count > 1)}" for count, kind in counts]
     parts += ["its own words"] if "server" in difference else []
     name = (pin.words or live.words).get("name", "")
-    return f"Let through what the MCP server {questions.short(name)} says now: {', '.join(parts)}"
+    return f"Let through what the MCP server {cut_title(name)} says now: {', '.join(parts)}"

@@ -6,16 +6,20 @@ the server (`hints`). What nobody says is read-only is asked about.
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import Any, Literal
-
-from mcp_types import Tool
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-
 from ...errors import NotConfigured
 from ...posting import Risk
-from ..limits import WAIT
+from ..asking import WAIT
+from ..asking import describe_fault
+from fnmatch import fnmatchcase
+from mcp_types import Tool
+from pathlib import Path
+from pydantic import BaseModel
+from pydantic import ConfigDict
+from pydantic import Field
+from pydantic import ValidationError
+from pydantic import field_validator
+from typing import Any
+from typing import Literal
 
 Verb = Literal["pass", "ask", "refuse"]
 
@@ -70,6 +74,5 @@ class Policy(BaseModel):
         except OSError as error:
             raise NotConfigured(f"The policy {file} cannot be read: {error.strerror}.") from None
         except ValidationError as error:
-            found = error.errors(include_url=False)[0]
-            place = ".".join(map(str, found["loc"])) or "all of it"
-            raise NotConfigured(f"The policy {file} is wrong at {place}: {found['msg']}.") from None
+            fault = describe_fault(error.errors(include_url=False)[0])
+            raise NotConfigured(f"The policy {file} is wrong at {fault}.") from None
