@@ -25,6 +25,7 @@ from langgraph.checkpoint.base import (
 from .saver_errors import Unreadable, Unsaveable
 from .values import JSON, Allowed, decode_value, encode_value
 
+POSITION = "langgraph"
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -99,9 +100,6 @@ def number_writes(writes: Sequence[tuple[str, Any]], *, allow: Allowed) -> list[
 def decode_writes(writes: Iterable[tuple[str, str, JSON]], *, allow: Allowed) -> list[PendingWrite]:
     """Return pending writes, given as (task, channel, value). Raises Unreadable."""
     return [(task, channel, decode_value(value, allow=allow)) for task, channel, value in writes]
-
-
-POSITION = "langgraph"
 
 
 def from_fields(

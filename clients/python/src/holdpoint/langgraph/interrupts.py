@@ -32,13 +32,16 @@ from pydantic import ValidationError
 from typing import Any
 from typing import NamedTuple
 
+EXPIRED = "expired"
 APPROVE, EDIT, REJECT, RESPOND = "approve", "edit", "reject", "respond"
-FORMS = BATCHED, PER_CALL, INBOX, INBOXES, ANSWER, BREAKPOINT = (
-    "batched", "per_call", "inbox", "inboxes", "answer", "breakpoint",
-)  # fmt: skip
+BATCHED, PER_CALL, INBOX, INBOXES, ANSWER = "batched", "per_call", "inbox", "inboxes", "answer"
+BREAKPOINT = "breakpoint"
+# What an inbox allows, by the member of its configuration.
+OFFERS = {APPROVE: "allow_accept", EDIT: "allow_edit", REJECT: "allow_ignore", RESPOND: "allow_respond"}
 TITLE = 120  # characters
 ASKS = ("question", "message", "prompt", "title", "description", "instruction")  # keys of a question in a dict
 USUAL = "Tool execution requires approval"
+NOBODY = not_done("Nobody decided in time, so the call did not run. This is not a rejection")
 TEXT: dict[str, Any] = {"type": "string", "title": "Answer", "format": "multiline"}
 
 
@@ -47,7 +50,7 @@ class GraphQuestion(BaseModel):
 
     id: str  # the interrupt's; with the call's number where it asks about several
     interrupt: str = ""  # "" where the graph stops at a breakpoint
-    form: str  # of FORMS
+    form: str
     name: str = ""  # the tool's own
     graph: str = ""  # the namespace of the graph whose model made the call; "" for the root
     call: str = ""  # the id that the model gave the call, where it is known
@@ -90,13 +93,23 @@ def questions_in(asked: Pending, schemas: Mapping[str, Any]) -> Iterator[GraphQu
 def _calls(asked: Pending, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
     value = asked.value
     if _is_batched(value):
-        yield from _batched(asked, schemas)
+        requests = value["action_requests"]
+        configs = {config["action_name"]: config for config in value["review_configs"]}
+        for number, request in enumerate(requests):
+            name, config = request["name"], configs.get(request["name"], {})
+            schema = config.get("args_schema") or schemas.get(name) or {}
+            allowed = config.get("allowed_decisions") or [APPROVE, EDIT, REJECT]
+            words = request.get("description", "")
+            yield _call(asked, BATCHED, name, request["args"], words, schema, allowed, number, len(requests))
     elif _is_per_call(value):
-        yield _known(_per_call(asked, schemas), asked, 0)
+        yield _per_call(asked, schemas)
     elif inboxes := _inboxes(value):
         form = INBOX if isinstance(value, dict) else INBOXES
         for number, inbox in enumerate(inboxes):
-            yield _known(_inbox(asked, inbox, _numbered(asked.id, number, inboxes), form, schemas), asked, number)
+            name, arguments = inbox["action_request"]["action"], inbox["action_request"].get("args") or {}
+            allowed = [verdict for verdict, member in OFFERS.items() if inbox["config"].get(member)]
+            words, schema = inbox.get("description", ""), schemas.get(name, {})
+            yield _call(asked, form, name, arguments, words, schema, allowed, number, len(inboxes))
 
 
 def calls_in(value: Any) -> list[tuple[str, Any, str]]:
@@ -119,10 +132,7 @@ def _is_batched(value: Any) -> bool:
         and bool(requests)
         and all(map(_is_call, requests))
         and isinstance(configs, list)
-        and all(
-            isinstance(review_config, dict) and isinstance(review_config.get("action_name"), str)
-            for review_config in configs
-        )
+        and all(isinstance(config, dict) and isinstance(config.get("action_name"), str) for config in configs)
     )
 
 
@@ -134,20 +144,6 @@ def _is_call(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("name"), str) and isinstance(value.get("args"), dict)
 
 
-def _batched(asked: Pending, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
-    requests = asked.value["action_requests"]
-    configs = {review_config["action_name"]: review_config for review_config in asked.value["review_configs"]}
-    for number, request in enumerate(requests):
-        config = configs.get(request["name"], {})
-        schema = config.get("args_schema") or schemas.get(request["name"]) or {}
-        allowed = config.get("allowed_decisions") or [APPROVE, EDIT, REJECT]
-        id = _numbered(asked.id, number, requests)
-        made = _call(
-            asked, id, BATCHED, request["name"], request["args"], request.get("description", ""), schema, allowed
-        )
-        yield _known(made, asked, number)
-
-
 def _per_call(asked: Pending, schemas: Mapping[str, Any]) -> GraphQuestion:
     value, allowed, schema = asked.value, [], schemas.get(asked.value["name"], {})
     for branch in _branches(asked.schema or {}):
@@ -156,20 +152,18 @@ def _per_call(asked: Pending, schemas: Mapping[str, Any]) -> GraphQuestion:
         if kind == EDIT and (found := _edited_arguments(branch, asked.schema)):
             schema = schema or found
     allowed = allowed or [APPROVE, EDIT, REJECT]
-    return _call(asked, asked.id, PER_CALL, value["name"], value["args"], value.get("description"), schema, allowed)
-
-
-def _known(question: GraphQuestion, asked: Pending, number: int) -> GraphQuestion:
-    """Return the question with the call that it asks about, if that is known."""
-    call = asked.calls[number] if number < len(asked.calls) else ""
-    return question.model_copy(update={"graph": asked.graph, "call": call})
+    return _call(asked, PER_CALL, value["name"], value["args"], value.get("description"), schema, allowed)
 
 
 def _call(
-    asked: Pending, id: str, form: str, name: str, arguments: Any, description: Any, schema: Any, allowed: Sequence[str]
-) -> GraphQuestion:
+    asked: Pending, form: str, name: str, arguments: Any, description: Any, schema: Any, allowed: Sequence[str],
+    number: int = 0, count: int = 1,
+) -> GraphQuestion:  # fmt: skip
+    """Return the question about one call, the `number`th of so many that the interrupt asks about."""
     return GraphQuestion(
-        id=id, interrupt=asked.id, form=form, name=name, tool=identifier(name), title=in_words(name), node=asked.node,
+        id=f"{asked.id}.{number}" if count > 1 else asked.id, interrupt=asked.id, form=form, name=name,
+        tool=identifier(name), title=in_words(name), node=asked.node, graph=asked.graph,
+        call=asked.calls[number] if number < len(asked.calls) else "",
         description=_own_words(str(description or ""), name, arguments),
         asked=arguments, arguments=arguments, takes=dict(schema),
         allowed=[verdict for verdict in (APPROVE, EDIT, REJECT, RESPOND) if verdict in allowed],
@@ -194,18 +188,6 @@ def _inboxes(value: Any) -> list[Any]:
     """Return the HumanInterrupts that a value is, or has in a list; none if it is something else."""
     several = value if isinstance(value, list) else [value]
     return several if all(map(_is_inbox, several)) else []
-
-
-def _inbox(asked: Pending, value: Mapping[str, Any], id: str, form: str, schemas: Mapping[str, Any]) -> GraphQuestion:
-    request, config = value["action_request"], value["config"]
-    offered = {
-        APPROVE: config.get("allow_accept"), EDIT: config.get("allow_edit"),
-        REJECT: config.get("allow_ignore"), RESPOND: config.get("allow_respond"),
-    }  # fmt: skip
-    allowed = [verdict for verdict, allows in offered.items() if allows]
-    name, arguments = request["action"], request.get("args") or {}
-    schema = schemas.get(name, {})
-    return _call(asked, id, form, name, arguments, value.get("description", ""), schema, allowed)
 
 
 def _answer(asked: Pending) -> GraphQuestion:
@@ -272,10 +254,6 @@ def _edited_arguments(branch: Mapping[str, Any], whole: Mapping[str, Any]) -> di
     return {**arguments, **({"$defs": whole["$defs"]} if "$defs" in whole and "$ref" in json.dumps(arguments) else {})}
 
 
-def _numbered(id: str, number: int, several: Sequence[Any]) -> str:
-    return f"{id}.{number}" if len(several) > 1 else id
-
-
 def identifier(name: str) -> str:
     made = re.sub(r"[^A-Za-z0-9_.:-]", "_", name)[:100]
     return made if re.match(r"[A-Za-z0-9_]", made) else f"_{made}"[:100]
@@ -285,10 +263,6 @@ def in_words(name: str) -> str:
     """Return a tool's name as a title: "send_mail" is "Send mail"."""
     words = re.sub(r"[_-]+", " ", name).strip() or name
     return words[:1].upper() + words[1:]
-
-
-EXPIRED = "expired"
-NOBODY = not_done("Nobody decided in time, so the call did not run. This is not a rejection")
 
 
 def takes_silence(question: GraphQuestion) -> bool:
@@ -324,9 +298,8 @@ def answer_to(mine: Sequence[GraphQuestion]) -> Any:
 
 def _decision(question: GraphQuestion) -> dict[str, Any]:
     verdict = _verdict(question)
-    name = question.name
     if verdict == EDIT:
-        return {"type": "edit", "edited_action": {"name": name, "args": question.arguments}}
+        return {"type": "edit", "edited_action": {"name": question.name, "args": question.arguments}}
     if verdict == RESPOND:
         return {"type": "respond", "message": _response_text(question)}
     if verdict == REJECT:

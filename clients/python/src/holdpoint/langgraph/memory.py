@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import ormsgpack
 from langchain_core.messages import BaseMessage
@@ -25,6 +25,9 @@ from langchain_core.messages import BaseMessage
 from .backend import Seen
 from .saver_errors import ThreadMoved
 
+KEPT, LARGEST = 256, 64 * 1024 * 1024  # namespaces of threads, and bytes of their lists
+_STATES, _NEWEST, _REFUSED = 4, 256, 16  # states, ids that were the newest, and refusals, of one namespace
+K, V = TypeVar("K"), TypeVar("V")
 _OPTION = (
     ormsgpack.OPT_PASSTHROUGH_SUBCLASS | ormsgpack.OPT_PASSTHROUGH_DATACLASS | ormsgpack.OPT_PASSTHROUGH_DATETIME
     | ormsgpack.OPT_PASSTHROUGH_ENUM | ormsgpack.OPT_PASSTHROUGH_UUID
@@ -59,10 +62,6 @@ def _parts(value: Any) -> Any:
     if isinstance(value, BaseMessage):
         return [type(value).__name__, vars(value), value.__pydantic_extra__]
     raise TypeError
-
-
-KEPT, LARGEST = 256, 64 * 1024 * 1024  # namespaces of threads, and bytes of their lists
-_STATES, _NEWEST, _REFUSED = 4, 256, 16  # states, ids that were the newest, and refusals, of one namespace
 
 
 class KnownState(NamedTuple):
@@ -100,9 +99,8 @@ class KnownThread:
         """Note why a put was refused; without the traceback, which holds whole states."""
         again = partial(_rebuild_error, type(error), error.args, dict(vars(error)))
         with self.guard:
-            self.refused[root, id(invocation)] = invocation, again  # held, so that nothing else gets its id meanwhile
-            while len(self.refused) > _REFUSED:
-                self.refused.popitem(last=False)
+            # The invocation is held, so that nothing else gets its id meanwhile.
+            _put_newest(self.refused, (root, id(invocation)), (invocation, again), most=_REFUSED)
 
     def refusal(self, root: str, invocation: object) -> Exception | None:
         """Return why a put was refused."""
@@ -130,10 +128,7 @@ class KnownThread:
         """Note the newest checkpoint, as read or put; None: there is none."""
         with self.guard:
             self.newest, self.seen = id, seen
-            self.were_newest[id] = None
-            self.were_newest.move_to_end(id)
-            while len(self.were_newest) > _NEWEST:
-                self.were_newest.popitem(last=False)
+            _put_newest(self.were_newest, id, None, most=_NEWEST)
 
     def asked_for(self, id: str | None) -> None:
         """Note that a checkpoint was read by its id, or None before the first: whoever did may go on from there."""
@@ -143,10 +138,7 @@ class KnownThread:
     def know(self, id: str, state: KnownState) -> None:
         """Remember a saved state."""
         with self.guard:
-            self.states[id] = state
-            self.states.move_to_end(id)
-            while len(self.states) > _STATES:
-                self.states.popitem(last=False)
+            _put_newest(self.states, id, state, most=_STATES)
 
     def goes_on(self, thread: str, parent: str | None, *, forks: bool) -> Seen:
         """Return what a put after `parent` goes on from: the newest checkpoint as seen, or None, whatever that is now.
@@ -173,6 +165,13 @@ def known_state(versions: Mapping[str, Any], values: Mapping[str, Any]) -> Known
     """Return what to remember of a checkpoint with these values."""
     lists = {name: made for name, value in values.items() if (made := pack_list(value)) is not None}
     return KnownState(dict(versions), frozenset(values), lists)
+
+
+def _put_newest(entries: OrderedDict[K, V], key: K, value: V, *, most: int) -> None:
+    entries[key] = value
+    entries.move_to_end(key)
+    while len(entries) > most:
+        entries.popitem(last=False)
 
 
 def _rebuild_error(kind: type[Exception], args: tuple[Any, ...], members: Mapping[str, Any]) -> Exception:
