@@ -11,8 +11,7 @@ from holdpoint import Invalid, StaleToken
 from holdpoint.errors import CannotResume
 from holdpoint.tool_runs import driving
 from holdpoint.tool_runs.driving import ToolRun
-from holdpoint.tool_runs.plan import Words
-from holdpoint.tool_runs.plan import Verdict
+from holdpoint.tool_runs.plan import Verdict, Words
 
 from tests.harness.waiting import PATIENCE
 

@@ -1,4 +1,4 @@
-"""Savers for tests: with each backend, of an agent of its own."""
+"""Savers for tests, with each backend, of an agent of its own; what they save, and the runs that keep it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdpoint.langgraph import HoldpointSaver, HttpBackend
+from langgraph.checkpoint.base.id import uuid6
 
 from agents.threads.local import InProcess
+from checkpoints.audit import verify_runs
+from checkpoints.models import Run
 from tests.clients.world import World
 from tests.factories import MEMBER, make_team, unique
 
@@ -47,3 +50,22 @@ def savers(backend: str, url: str = "") -> Iterator[Made]:
     yield make
     for each in make.made:
         each.close()
+
+
+def checkpoint(values: dict[str, Any] | None = None, *, id: str = "", version: int = 1) -> Any:
+    """A checkpoint with these values, as LangGraph puts it."""
+    values = values or {}
+    return {
+        "v": 4, "ts": "t", "id": id or str(uuid6()), "channel_values": values, "versions_seen": {},
+        "channel_versions": dict.fromkeys(values, version), "updated_channels": None,
+    }  # fmt: skip
+
+
+def run_of(thread: str, namespace: str = "") -> Run:
+    return Run.objects.get(thread=thread, graph__namespace=namespace)
+
+
+def verified(thread: str) -> None:
+    """Verify all runs of a thread."""
+    for run in Run.objects.filter(thread=thread):
+        assert verify_runs.verify_run(run) == []

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from holdpoint.langgraph import ThreadMoved
-from langgraph.checkpoint.base.id import uuid6
 from psycopg.types.numeric import Int4
 
 from agents.models import ThreadWrite
 from agents.threads import handed, pending
-from checkpoints.audit import verify_runs
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
 from tests.clients.langgraph.graphs import config
-from tests.clients.langgraph.savers import Made, savers
+from tests.clients.langgraph.savers import Made, checkpoint, verified
 from tests.factories import unique
 from tests.harness.waiting import PATIENCE, until
 
@@ -29,23 +26,13 @@ LARGE = "A value that has a chunk of its own. " * 5000
 
 
 @pytest.fixture
-def make() -> Iterator[Made]:
-    with savers("in process") as made:
-        yield made
-
-
-@pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let writes wait for a put, however long that takes."""
     monkeypatch.setattr(handed, "SOON", 3600.0)
 
 
 def put(saver: Any, after: Any, **values: Any) -> Any:
-    checkpoint: Any = {
-        "v": 4, "ts": "t", "id": str(uuid6()), "channel_values": values, "versions_seen": {},
-        "channel_versions": dict.fromkeys(values, values["count"]), "updated_channels": None,
-    }  # fmt: skip
-    return saver.put(after, checkpoint, {"step": values["count"]}, {})
+    return saver.put(after, checkpoint(values, version=values["count"]), {"step": values["count"]}, {})
 
 
 def begun(saver: Any) -> tuple[Any, int]:
@@ -65,7 +52,7 @@ def test_a_superstep_is_one_commit(make: Made) -> None:
     together = [each for (each,) in run_sql(TOGETHER, [run])]
     assert len(together) == 129
     assert all(together)
-    assert verify_runs.verify_run(Run.objects.get(pk=run)) == []
+    verified(now["configurable"]["thread_id"])
 
 
 @pytest.mark.usefixtures("patient")

@@ -1,10 +1,12 @@
-"""Threads that a real PostgresSaver keeps are brought by the command, and graphs go on with them."""
+"""What docs/frameworks/langgraph.md shows, and its command with threads that a real PostgresSaver keeps."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,15 +14,19 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.types import Command
 
-from checkpoints.audit import verify_runs
 from checkpoints.models import Run
 from tests.clients.langgraph.graphs import asker, config, counter, talker
-from tests.clients.langgraph.savers import Made, savers
+from tests.clients.langgraph.savers import Made, savers, verified
+from tests.clients.world import World
 from tests.factories import unique
 from tests.harness.altered_rows import owner
 from tests.harness.services import run as run_command
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE
+
+TEXT = (ROOT / "docs/frameworks/langgraph.md").read_text()
+PART = TEXT[TEXT.index("## A checkpointer") :]
+PATH = {"PYTHONPATH": str(ROOT / "clients/python/src")}
 
 
 @pytest.fixture
@@ -43,7 +49,7 @@ def make(web: str) -> Iterator[Made]:
 
 
 def bring(make: Made, *arguments: str) -> Any:
-    path = {"PYTHONPATH": str(ROOT / "clients/python/src"), "HOLDPOINT_URL": make.url, "HOLDPOINT_TOKEN": make.token}
+    path = {**PATH, "HOLDPOINT_URL": make.url, "HOLDPOINT_TOKEN": make.token}
     command = [sys.executable, "-m", "holdpoint.langgraph", "import", *arguments]
     return run_command(*command, env={**os.environ, **path}, within=4 * PATIENCE)
 
@@ -74,7 +80,7 @@ def test_threads_of_postgres_saver_are_as_they_were_and_go_on(make: Made, source
     more = graphs[counted].invoke({"items": ["more"], "upto": 30}, config(counted) | {"recursion_limit": 100})
     assert more["items"][: len(before[counted][0].values["items"])] == before[counted][0].values["items"]
     for thread in graphs:
-        assert verify_runs.verify_run(Run.objects.get(thread=thread, graph__namespace="")) == []
+        verified(thread)
 
 
 def test_all_are_brought_though_one_is_there_already(make: Made, source: str) -> None:
@@ -94,3 +100,28 @@ def test_what_cannot_be_done_is_told_in_a_line(make: Made, source: str) -> None:
         done = bring(make, *arguments)
         assert done.returncode == 1
         assert "Traceback" not in done.stderr
+
+
+def test_the_first_example_is_complete(web: str, tmp_path: Path) -> None:
+    world, script = World(web), tmp_path / "graph.py"
+    script.write_text(re.findall(r"```python\n(.*?)```", PART, re.S)[0])
+    for lines in (2, 4):
+        done = run_command(sys.executable, str(script), env={**os.environ, **world.env, **PATH})
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("You said:") == lines
+    kept = Run.objects.get(thread="chat-1207", team=world.team)
+    assert kept.plan.agent == world.agent
+
+
+def test_every_name_in_the_page_is_there() -> None:
+    import holdpoint.langgraph as package
+
+    for name in re.findall(r"`(Thread\w+|Tampered|HoldpointSaver|import_thread)`", PART):
+        assert hasattr(package, name)
+
+
+@pytest.mark.parametrize("command", re.findall(r"^python -m holdpoint\.langgraph.*$", PART, re.M))
+def test_the_command_is_understood(command: str) -> None:
+    done = run_command(sys.executable, *command.split()[1:3], "import", "--help", env={**os.environ, **PATH})
+    assert done.returncode == 0
+    assert "--all" in done.stdout

@@ -7,25 +7,29 @@ the refusal, so that its question stood on a state that was never saved.
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from holdpoint.langgraph import HoldpointSaver, ThreadMoved
+from holdpoint.langgraph.memory import Memory, known_state
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.types import INTERRUPT
 from langgraph.runtime import RunControl, Runtime
 
-from tests.clients.langgraph.savers import savers
+from tests.clients.langgraph.savers import Made
 from tests.factories import unique
 
+STATE = known_state({"a": 1}, {"a": [1]})
+BUSY = [f"busy {number}" for number in range(4)]
 METADATA: Any = {"source": "loop", "step": 1, "parents": {}}
 
 
 @pytest.fixture
-def saver() -> Iterator[HoldpointSaver]:
-    with savers("in process") as make:
-        yield make()
+def saver(make: Made) -> HoldpointSaver:
+    return make()
 
 
 class Invocation:
@@ -136,3 +140,44 @@ def test_an_invocation_that_begins_anew_under_the_same_control_may_ask(
     loser.begin()
     loser.ask(root)
     assert asked(saver, loser.thread, root)
+
+
+@pytest.fixture
+def restless() -> Iterator[None]:
+    """Let threads interrupt one another as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("restless")
+def test_new_threads_come_while_others_are_saved() -> None:
+    memory, over, faults = Memory(), threading.Event(), list[Exception]()
+
+    def saving(name: str) -> None:
+        known, number = memory.known_thread(name, ""), 0
+        while not over.is_set():
+            number += 1
+            try:
+                known.know(str(number % 6), STATE)
+                known.is_newest(str(number % 6), number)
+                known.asked_for(str((number + 1) % 6))
+            except Exception as error:  # noqa: BLE001 - a thread would only print it
+                faults.append(error)
+                return
+
+    threads = [threading.Thread(target=saving, args=(name,)) for name in BUSY]
+    for each in threads:
+        each.start()
+    try:
+        for number in range(1000):
+            memory.known_thread(f"chat {number}", "")
+            for name in BUSY:
+                memory.known_thread(name, "")
+    finally:
+        over.set()
+        for each in threads:
+            each.join()
+    assert faults == []

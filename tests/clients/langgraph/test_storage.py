@@ -1,11 +1,13 @@
-"""What is stored is verified, protected by holds, pruned rightly, imported, and survives kills and races."""
+"""What is stored is verified, protected by holds, pruned rightly, imported, and survives kills and races.
+
+A program that is killed while it copies or deletes a thread: the same order again does the rest.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +18,19 @@ from holdpoint.langgraph import Tampered, ThreadEnded, ThreadHeld, ThreadMoved, 
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command, interrupt
 
 from agents.models import ThreadWrite
 from agents.threads import reading, removing, resting, saving
 from agents.threads.local import InProcess
 from checkpoints import store
 from checkpoints.actors import SYSTEM
-from checkpoints.audit import verify_runs
-from checkpoints.models import Checkpoint, Gap, Hold, Run
+from checkpoints.models import Checkpoint, Chunk, Gap, Hold, Run
 from tests.checkpoints.retention.pruned_runs import keep, pruned
-from tests.clients.langgraph.graphs import asker, config, counter, talker
+from tests.clients.langgraph.graphs import Asked, asker, config, counter, talker
 from tests.clients.langgraph.killed_graph import build
-from tests.clients.langgraph.savers import BACKENDS, Made, savers
+from tests.clients.langgraph.savers import BACKENDS, Made, checkpoint, run_of, savers, verified
 from tests.factories import unique
 from tests.harness.altered_rows import altered, owner
 from tests.harness.examples import first_alone
@@ -36,25 +38,14 @@ from tests.harness.racing_threads import race
 from tests.harness.services import run as run_command
 from tests.harness.waiting import PATIENCE
 
-
-@pytest.fixture
-def make() -> Iterator[Made]:
-    with savers("in process") as made:
-        yield made
-
-
-@pytest.fixture(params=first_alone(reversed(BACKENDS)))
-def both(request: pytest.FixtureRequest, web: str) -> Iterator[Made]:
-    with savers(request.param, web) as made:
-        yield made
-
-
-def run_of(thread: str, namespace: str = "") -> Run:
-    return Run.objects.get(thread=thread, graph__namespace=namespace)
-
-
-def verified(run: Run) -> None:
-    assert verify_runs.verify_run(run) == []
+PROGRAM = """
+import sys, django
+django.setup()
+from agents.threads.local import InProcess
+from holdpoint.langgraph import HoldpointSaver
+_, agent, team, order, *given = sys.argv
+getattr(HoldpointSaver(InProcess(agent=agent, team=team)), order)(*given)
+"""
 
 
 def test_an_altered_checkpoint_is_refused_with_what_to_do(both: Made) -> None:
@@ -93,15 +84,15 @@ def test_a_hold_stands_in_the_way_and_is_named(both: Made) -> None:
     Hold.objects.free(run=run.pk, subject=hold.subject, by=SYSTEM)
     saver.prune([thread])
     assert len(list(saver.list(config(thread)))) == 1
-    verified(run)
+    verified(thread)
     saver.delete_thread(thread)
     assert saver.get_tuple(config(thread)) is None
     assert not ThreadWrite.objects.filter(run_id=run.pk).exists()
     assert Gap.objects.filter(run=run).count() >= 2
-    verified(run)
+    verified(thread)
     told = talker(saver).invoke({"messages": [HumanMessage("anew")]}, config(thread))
     assert len(told["messages"]) == 2
-    verified(run)
+    verified(thread)
 
 
 @pytest.mark.parametrize("order", ["delete_thread", "delete_for_runs", "prune"])
@@ -119,7 +110,7 @@ def test_what_a_person_has_ended_stays_ended_whatever_its_program_removes(both: 
     assert (run.status, run.reason) == ("cancelled", "Enough.")
     with pytest.raises(ThreadEnded, match=r"cancelled: Enough\."):
         talker(both()).invoke({"messages": [HumanMessage("third")]}, config(thread))
-    verified(run)
+    verified(thread)
 
 
 def test_a_prune_leaves_the_writes_whose_checkpoint_is_still_to_come(both: Made) -> None:
@@ -166,7 +157,7 @@ def test_a_thread_is_copied_to_one_that_was_deleted(both: Made) -> None:
     log.clear()
     assert asker(other, log).invoke(Command(resume="yes"), config(to))["answer"] == "yes"
     assert log == ["ask", "end"], "the other task had been done in the thread that was copied"
-    verified(run_of(to))
+    verified(to)
 
 
 def test_pruning_keeps_what_delta_channels_are_rebuilt_from(both: Made) -> None:
@@ -179,7 +170,7 @@ def test_pruning_keeps_what_delta_channels_are_rebuilt_from(both: Made) -> None:
     left = len(list(saver.list(config(thread))))
     assert 1 < left < count / 2
     assert counter(both()).get_state(config(thread)).values == before
-    verified(run_of(thread))
+    verified(thread)
     told = graph.invoke({"items": ["more"], "upto": 30}, config(thread) | {"recursion_limit": 100})
     assert told["items"][: len(before["items"]) + 1] == [*before["items"], "more"]
 
@@ -219,7 +210,7 @@ def test_a_copy_reads_one_portion_of_the_checkpoints_at_a_time(make: Made, monke
     saver.copy_thread(thread, to)
     assert log[:6] == ["read", "put"] * 3
     assert counter(saver).get_state(config(to)).values == counter(saver).get_state(config(thread)).values
-    verified(run_of(to))
+    verified(to)
 
 
 @pytest.mark.parametrize("over", [False, True])
@@ -235,7 +226,7 @@ def test_a_retention_policy_keeps_what_delta_channels_are_rebuilt_from(make: Mad
     pruned()
     assert 1 < run.checkpoints.count() < count / 2
     assert counter(make()).get_state(config(thread)).values == before
-    verified(run)
+    verified(thread)
 
 
 def test_a_thread_that_does_not_verify_is_left_alone_by_retention(make: Made) -> None:
@@ -265,7 +256,7 @@ def test_a_thread_is_imported_with_its_branches_and_its_interrupt(both: Made) ->
     with pytest.raises(ThreadTaken, match="Delete it first"):
         import_thread(source, target, thread)
     assert asker(target, []).invoke(Command(resume="yes"), config(thread))["answer"] == "yes"
-    verified(run_of(thread))
+    verified(thread)
 
 
 def test_of_programs_that_put_at_once_one_is_first(make: Made) -> None:
@@ -281,30 +272,21 @@ def test_of_programs_that_put_at_once_one_is_first(make: Made) -> None:
     said = race([program() for _ in range(6)])
     assert len([each for each in said if isinstance(each, dict)]) == 1
     assert len([each for each in said if isinstance(each, ThreadMoved)]) == 5
-    verified(run_of(thread))
+    verified(thread)
 
 
 def test_programs_that_begin_a_thread_at_once_make_one_run(make: Made) -> None:
     thread = unique("chat")
-    empty: Any = {
-        "v": 4,
-        "ts": "",
-        "channel_values": {},
-        "channel_versions": {},
-        "versions_seen": {},
-        "updated_channels": [],
-    }
 
     def program() -> Any:
         saver = make()
         assert saver.get_tuple(config(thread)) is None
-        checkpoint: Any = {**empty, "id": str(uuid6())}
-        return lambda: saver.put(config(thread, checkpoint_ns=""), checkpoint, {"step": 9}, {})
+        return lambda: saver.put(config(thread, checkpoint_ns=""), checkpoint(), {"step": 9}, {})
 
     said = race([program() for _ in range(6)])
     assert len([each for each in said if isinstance(each, dict)]) == 1
     assert all(isinstance(each, dict | ThreadMoved) for each in said), said
-    verified(run_of(thread))
+    verified(thread)
 
 
 @pytest.mark.parametrize("backend", first_alone(BACKENDS))
@@ -330,7 +312,7 @@ def test_a_program_that_is_killed_in_a_step_goes_on_without_repeating_the_task_t
     assert told["done"] == [0, 1, 2, 3]
     lines = log.read_text().split("\n")[:-1]
     assert sorted(lines) == sorted(f"{name} {number}" for name in ("quick", "slow") for number in range(4))
-    verified(run_of(thread))
+    verified(thread)
 
 
 def test_a_thread_that_nobody_writes_rests_and_its_program_goes_on(make: Made) -> None:
@@ -347,3 +329,66 @@ def test_a_thread_that_nobody_writes_rests_and_its_program_goes_on(make: Made) -
     assert mine is not None
     saver.put(mine.config, {**mine.checkpoint, "id": str(uuid6())}, {"step": 9}, {})
     assert len(graph.invoke({"messages": [HumanMessage("two")]}, config(thread))["messages"]) == 4
+
+
+def nested(make: Made) -> object:
+    """A graph whose subgraph asks, so that its thread has two namespaces."""
+
+    def ask(state: Asked) -> dict[str, str]:
+        return {"answer": interrupt(state["question"])}
+
+    inner = StateGraph(Asked).add_node(ask).add_edge(START, "ask").compile()
+    return StateGraph(Asked).add_node("inner", inner).add_edge(START, "inner").compile(checkpointer=make())
+
+
+def killed(make: Made, at: str, *order: str) -> None:
+    kept = make()._backend
+    assert isinstance(kept, InProcess)
+    env = {**os.environ, "DJANGO_SETTINGS_MODULE": "config.settings", "HOLDPOINT_CRASH": at}
+    command = [sys.executable, "-c", PROGRAM, kept._agent, kept._owner.team.name, *order]
+    done = run_command(*command, within=4 * PATIENCE, env=env)
+    assert done.returncode == -9, done.stdout + done.stderr
+
+
+def asked(make: Made) -> str:
+    thread = unique("chat")
+    nested(make).invoke({"question": "Pay?", "done": [], "answer": ""}, config(thread))  # type: ignore[attr-defined]
+    assert Run.objects.filter(thread=thread).count() == 2
+    return thread
+
+
+@pytest.mark.parametrize("hit", first_alone([1, 2]))
+def test_a_deletion_that_was_killed_is_finished_by_the_next(make: Made, hit: int) -> None:
+    thread = asked(make)
+    killed(make, f"prune_removed:kill:{hit}", "delete_thread", thread)
+    verified(thread)
+    saver = make()
+    assert saver.get_tuple(config(thread)) is not None, "the graph's own goes last"
+    saver.delete_thread(thread)
+    assert list(saver.list(config(thread))) == []
+    assert not ThreadWrite.objects.filter(run__thread=thread).exists()
+    verified(thread)
+
+
+def test_a_deletion_that_was_killed_leaves_no_content_without_a_checkpoint(make: Made) -> None:
+    thread = unique("chat")
+    large = "A value that has a chunk of its own. " * 5000
+    nested(make).invoke({"question": large, "done": [], "answer": ""}, config(thread))  # type: ignore[attr-defined]
+    lineages = list(Run.objects.filter(thread=thread).values_list("lineage", flat=True))
+    assert Chunk.objects.filter(lineage__in=lineages).exists()
+    killed(make, "prune_chunks:kill:1", "delete_thread", thread)
+    verified(thread)
+    make().delete_thread(thread)
+    assert not Chunk.objects.filter(lineage__in=lineages).exists()
+
+
+@pytest.mark.parametrize("hit", first_alone([1, 2]))
+def test_a_copy_that_was_killed_has_left_nothing_and_is_made_by_the_next(make: Made, hit: int) -> None:
+    thread, to = asked(make), unique("copy")
+    killed(make, f"thread_claimed:kill:{hit}", "copy_thread", thread, to)
+    saver = make()
+    assert list(saver.list(config(to))) == []
+    saver.copy_thread(thread, to)
+    told = nested(make).invoke(Command(resume="yes"), config(to))  # type: ignore[attr-defined]
+    assert told["answer"] == "yes"
+    verified(to)

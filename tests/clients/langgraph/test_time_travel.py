@@ -7,7 +7,6 @@ where a node interrupts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,25 +17,12 @@ from langgraph.types import Command
 
 from agents.moves import rewind
 from checkpoints import actors
-from checkpoints.audit import verify_runs
-from checkpoints.models import Run
 from tests.checkpoints.retention.pruned_runs import keep, pruned
 from tests.clients.langgraph.graphs import config, counter, talker, treasurer
-from tests.clients.langgraph.savers import BACKENDS, Made, savers
+from tests.clients.langgraph.savers import Made, checkpoint, run_of, savers, verified
 from tests.factories import ann, unique
-from tests.harness.examples import first_alone
 
 STATEFUL = "treasurer"  # the namespace of the subgraph with a memory
-
-
-@pytest.fixture(params=first_alone(reversed(BACKENDS)))
-def make(request: pytest.FixtureRequest, web: str) -> Iterator[Made]:
-    with savers(request.param, web) as made:
-        yield made
-
-
-def run_of(thread: str, namespace: str = "") -> Run:
-    return Run.objects.get(thread=thread, graph__namespace=namespace)
 
 
 def asked(saver: Any, thread: str) -> Any:
@@ -51,14 +37,14 @@ def asked(saver: Any, thread: str) -> Any:
 
 
 @pytest.mark.parametrize("how", ["bare", "by its id", "in another program"])
-def test_a_subgraph_with_a_memory_that_is_sent_back_takes_the_new_answer(make: Made, how: str) -> None:
-    thread, saver = unique("chat"), make()
+def test_a_subgraph_with_a_memory_that_is_sent_back_takes_the_new_answer(both: Made, how: str) -> None:
+    thread, saver = unique("chat"), both()
     earlier = asked(saver, thread)
     graph = treasurer(saver)
     [question] = graph.invoke(None, earlier)["__interrupt__"]
     assert question.value == "Pay invoice 1?"
     if how == "in another program":
-        graph = treasurer(make())
+        graph = treasurer(both())
     told = graph.invoke(Command(resume={question.id: "rejected"} if how == "by its id" else "rejected"), config(thread))
     assert told["asked"] == ["1: rejected"]
     [question] = told["__interrupt__"]
@@ -74,7 +60,7 @@ def shape(graph: Any, where: Any) -> Any:
 
 
 @pytest.mark.parametrize("nth", [0, 1, -1], ids=["the first", "the second", "the newest"])
-def test_a_checkpoint_is_copied_after_its_parent(make: Made, nth: int) -> None:
+def test_a_checkpoint_is_copied_after_its_parent(both: Made, nth: int) -> None:
     """A copy of the first has no parent; ThreadMoved was raised though nobody else had written the thread."""
 
     def copied(saver: Any) -> Any:
@@ -91,11 +77,11 @@ def test_a_checkpoint_is_copied_after_its_parent(make: Made, nth: int) -> None:
         graph.update_state(thread, None, as_node="__copy__")
         return shape(graph, thread)
 
-    assert copied(make()) == copied(InMemorySaver())
-    assert unread(make()) == unread(InMemorySaver())
+    assert copied(both()) == copied(InMemorySaver())
+    assert unread(both()) == unread(InMemorySaver())
 
 
-def test_a_subgraph_that_is_sent_back_has_the_memory_of_then(make: Made) -> None:
+def test_a_subgraph_that_is_sent_back_has_the_memory_of_then(both: Made) -> None:
     """It began anew: the checkpoint of the graph was looked for among the subgraph's, instead of comparing ids."""
 
     def memories(saver: Any) -> list[Any]:
@@ -108,34 +94,32 @@ def test_a_subgraph_that_is_sent_back_has_the_memory_of_then(make: Made) -> None
             for row in rows for limit in (None, 1)
         ]  # fmt: skip
 
-    found = memories(make())
+    found = memories(both())
     assert found == memories(InMemorySaver())
     assert [] in found
     assert len({len(each) for each in found}) > 3
 
 
-def test_before_a_checkpoint_are_those_with_lesser_ids_in_whatever_order_they_were_saved(make: Made) -> None:
+def test_before_a_checkpoint_are_those_with_lesser_ids_in_whatever_order_they_were_saved(both: Made) -> None:
     """The id was looked up among the thread's, and its place in the list counted: two programs' clocks differ."""
 
     def before_each(saver: Any) -> list[set[int]]:
         place: Any = config(unique("chat"), checkpoint_ns="")
         ids = sorted(str(uuid6()) for _ in range(4))
         for number in (0, 2, 1, 3):
-            versions = {"count": number + 1}
-            state: Any = {"v": 4, "ts": "", "id": ids[number], "channel_values": {"count": number},
-                          "channel_versions": versions, "versions_seen": {}, "updated_channels": None}  # fmt: skip
-            place = saver.put(place, state, {"source": "fork", "step": number}, versions)
+            state = checkpoint({"count": number}, id=ids[number], version=number + 1)
+            place = saver.put(place, state, {"source": "fork", "step": number}, state["channel_versions"])
         return [
             {each.checkpoint["channel_values"]["count"] for each in saver.list(
                 config(place["configurable"]["thread_id"], checkpoint_ns=""), before=config("", checkpoint_id=id))}
             for id in ids
         ]  # fmt: skip
 
-    assert before_each(make()) == before_each(InMemorySaver()) == [set(), {0}, {0, 1}, {0, 1, 2}]
+    assert before_each(both()) == before_each(InMemorySaver()) == [set(), {0}, {0, 1}, {0, 1, 2}]
 
 
-def test_what_a_person_has_edited_since_is_not_what_the_subgraph_had_then(make: Made) -> None:
-    thread, saver = unique("chat"), make()
+def test_what_a_person_has_edited_since_is_not_what_the_subgraph_had_then(both: Made) -> None:
+    thread, saver = unique("chat"), both()
     asked(saver, thread)
     inner, outer = run_of(thread, STATEFUL), run_of(thread)
     [newest, *_] = saver.list(config(thread, checkpoint_ns=""), limit=1)
@@ -171,12 +155,12 @@ def test_a_thread_begins_anew_where_its_beginning_was_removed() -> None:
         assert found.checkpoint["channel_values"] == {"upto": 9}
         history = saver.get_delta_channel_history(config=saved, channels=["items"])
         assert history == {"items": {"writes": []}}
-        assert verify_runs.verify_run(run) == []
+        verified(thread)
 
 
-def test_a_program_goes_on_from_a_checkpoint_that_it_asked_for_though_another_wrote_since(make: Made) -> None:
+def test_a_program_goes_on_from_a_checkpoint_that_it_asked_for_though_another_wrote_since(both: Made) -> None:
     """ThreadMoved was raised, because what the program knew of the newest checkpoint was old."""
-    thread, mine, theirs = unique("chat"), make(), make()
+    thread, mine, theirs = unique("chat"), both(), both()
     talker(mine).invoke({"messages": [], "count": 0}, config(thread))
     talker(theirs).invoke({"messages": [], "count": 5}, config(thread))
     *_, early, _ = mine.list(config(thread, checkpoint_ns=""))
@@ -189,9 +173,9 @@ def test_a_program_goes_on_from_a_checkpoint_that_it_asked_for_though_another_wr
     assert (newest.config, newest.parent_config) == (saved, found.config)
 
 
-def test_what_is_refused_to_a_subgraph_that_asks_is_raised(make: Made) -> None:
+def test_what_is_refused_to_a_subgraph_that_asks_is_raised(both: Made) -> None:
     """LangGraph swallowed it: the graph asked, and what it would go on from was an older state of its subgraph."""
-    thread, saver = unique("chat"), make()
+    thread, saver = unique("chat"), both()
     earlier, run = asked(saver, thread), run_of(thread, STATEFUL)
     run.cancel(by=actors.of_user(ann(run.team)), reason="Enough.")
     graph = treasurer(saver)
@@ -200,11 +184,9 @@ def test_what_is_refused_to_a_subgraph_that_asks_is_raised(make: Made) -> None:
     assert graph.get_state(config(thread)).interrupts == ()
 
 
-def test_two_invocations_that_begin_one_thread_do_not_mix(make: Made) -> None:
-    thread, saver = config(unique("chat"), checkpoint_ns=""), make()
+def test_two_invocations_that_begin_one_thread_do_not_mix(both: Made) -> None:
+    thread, saver = config(unique("chat"), checkpoint_ns=""), both()
     assert saver.get_tuple(thread) is None
     talker(saver).invoke({"messages": [], "count": 0}, thread)
-    empty: Any = {"v": 4, "ts": "", "id": str(uuid6()), "channel_values": {}, "channel_versions": {},
-                  "versions_seen": {}, "updated_channels": None}  # fmt: skip
     with pytest.raises(ThreadMoved, match="two invocations of one thread"):
-        saver.put(thread, empty, {"source": "input", "step": -1}, {})
+        saver.put(thread, checkpoint(), {"source": "input", "step": -1}, {})

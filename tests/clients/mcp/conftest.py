@@ -1,4 +1,4 @@
-"""What the tests of the gateway start with."""
+"""What the tests start with."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.clients.mcp.gateway_files import Files
+    from tests.clients.world import World
 
 
 @pytest.fixture
-def files(web: str, tmp_path: Path) -> Files:
+def files(world: World, tmp_path: Path) -> Files:
     from tests.clients.mcp.gateway_files import Files
-    from tests.clients.world import World
 
     (tmp_path / "note.txt").write_text("Buy bread.\n")
-    return Files(World(web), tmp_path)
+    return Files(world, tmp_path)
+
+
+@pytest.fixture
+def world(web: str) -> World:
+    from tests.clients.world import World  # once Django is set up
+
+    return World(web)

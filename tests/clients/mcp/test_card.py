@@ -41,9 +41,8 @@ USES: dict[str, tuple[str, Json]] = {
 }
 
 
-def asked(web: str, use: str | tuple[str, Json]) -> tuple[Group, Gate, Any]:
+def asked(world: World, use: str | tuple[str, Json]) -> tuple[Group, Gate, Any]:
     """A gate about the use of a tool."""
-    world = World(web)
     tool, input = USES[use] if isinstance(use, str) else use
     answer = called(world, "permission_prompt", {"tool_name": tool, "input": input, "tool_use_id": "toolu_1"})
     return world.team, world.gate(), answer
@@ -147,6 +146,6 @@ def test_what_no_drawing_shows_stays_in_view(web: str, new_page: NewPage) -> Non
 
 
 @pytest.mark.parametrize("kind", [{"kind": "command"}, {"kind": "diff", "before": "/a"}])
-def test_a_text_that_was_there_is_for_a_diff_without_one_in_the_arguments(web: str, kind: dict[str, str]) -> None:
-    with World(web).client() as hp, pytest.raises(Invalid, match="is for a diff without before"):
+def test_a_text_that_was_there_is_for_a_diff_without_one_in_the_arguments(world: World, kind: dict[str, str]) -> None:
+    with world.client() as hp, pytest.raises(Invalid, match="is for a diff without before"):
         hp.defer_all([question("edit", {"a": "x"}, draws=[{**kind, "at": "/a", "was": "y"}])])

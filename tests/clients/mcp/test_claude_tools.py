@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from holdpoint.mcp import asking, claude_tools
 from holdpoint.mcp.claude_tools import LOOKED_AT, OLDER, PASSES, TOOLS
 from holdpoint.mcp.hook import Settings, answered
 
@@ -73,6 +74,41 @@ def test_what_is_unknown_is_asked_about_and_said_once(monkeypatch: pytest.Monkey
     assert "set `pass` in the hook's settings" in said
     assert [use(tool) for tool in ("Teleport", "Bash", "mcp__github__merge", "Named")] == [("deny", "")] * 4
     assert "Teleport2" in use("Teleport2")[1]
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "field"),
+    [
+        ("Bash", "Bash", "Bash"), ("mcp__fs__write-file", "mcp__fs__write-file", "mcp__fs__write_file"),
+        ("files/write", "files:write", "files_write"), ("ask", "ask", "tool_ask"), ("9p", "9p", "tool_9p"),
+        ("get_result", "get_result", "tool_get_result"),
+    ],
+)  # fmt: skip
+def test_a_tools_name_stays_what_it_is(tool: str, name: str, field: str) -> None:
+    [action] = asking.question(tool, {}).body["actions"]
+    assert (action["tool"], action["id"]) == (name, field)
+
+
+@pytest.mark.parametrize("tool", ["", "a b", "a\u202eb", "p\u0430y", "x" * 101, "a:b/c"])
+def test_a_name_that_could_be_taken_for_another_is_refused(tool: str) -> None:
+    with pytest.raises(asking.NoSuchName):
+        asking.question(tool, {})
+
+
+EDIT = {"old_string": "a", "new_string": "b"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "input"),
+    [
+        ("MultiEdit", {"file_path": "a", "edits": [EDIT] * 51}),
+        ("MultiEdit", {"file_path": "a", "edits": [EDIT, {"old_string": "c", "new_string": 1}]}),
+        ("MultiEdit", {"file_path": "a", "edits": [EDIT, "c"]}),
+        ("NotebookEdit", {"notebook_path": "a", "new_source": "b", "edit_mode": "delete"}),
+    ],
+)  # fmt: skip
+def test_nothing_is_drawn_where_it_would_show_a_part_or_something_else(tool: str, input: dict[str, Any]) -> None:
+    assert list(claude_tools.draw_call(tool, input)) == []
 
 
 @pytest.mark.long

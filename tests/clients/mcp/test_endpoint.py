@@ -34,39 +34,37 @@ def post(world: World, body: object = LIST, **headers: str) -> httpx.Response:
     return httpx.post(f"{world.url}/mcp", headers=given, content=content, timeout=PATIENCE)
 
 
-def test_it_lists_its_tools(web: str) -> None:
-    found = post(World(web))
+def test_it_lists_its_tools(world: World) -> None:
+    found = post(world)
     assert found.status_code == 200
     assert [tool["name"] for tool in found.json()["result"]["tools"]] == TOOLS
 
 
 @pytest.mark.parametrize("sent", ["", "Basic YTpi", "Bearer", "Bearer hp_nothing"])
-def test_without_a_valid_token_it_answers_401_with_a_challenge(web: str, sent: str) -> None:
-    found = post(World(web), Authorization=sent)
+def test_without_a_valid_token_it_answers_401_with_a_challenge(world: World, sent: str) -> None:
+    found = post(world, Authorization=sent)
     assert found.status_code == 401
     assert found.headers["www-authenticate"].startswith('Bearer realm="Holdpoint", error="invalid_')
     assert found.json()["error"] in ("invalid_token", "invalid_request")
 
 
-def test_a_revoked_token_is_refused_at_once(web: str) -> None:
-    world = World(web)
+def test_a_revoked_token_is_refused_at_once(world: World) -> None:
     assert post(world).status_code == 200
     Token.objects.filter(user=world.owner).update(revoked_at="2026-01-01T00:00:00Z")
     assert post(world).status_code == 401
 
 
-def test_a_session_is_no_token(web: str) -> None:
+def test_a_session_is_no_token(world: World) -> None:
     from tests.factories import ann
     from tests.harness.signed_in_clients import session_of
 
-    world = World(web)
     found = post(world, Authorization="", Cookie=f"sessionid={session_of(ann(world.team))}")
     assert found.status_code == 401
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1"])
-def test_a_page_of_another_site_is_refused(web: str, origin: str) -> None:
-    assert post(World(web), Origin=origin).status_code == 403
+def test_a_page_of_another_site_is_refused(world: World, origin: str) -> None:
+    assert post(world, Origin=origin).status_code == 403
 
 
 def test_a_page_of_its_own_is_served(web: str) -> None:
@@ -88,8 +86,8 @@ def test_only_post_is_taken(web: str) -> None:
         (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"x": NaN}}', "cannot be read"),
     ],
 )
-def test_what_is_ambiguous_is_a_parse_error(web: str, body: bytes, why: str) -> None:
-    found = post(World(web), body)
+def test_what_is_ambiguous_is_a_parse_error(world: World, body: bytes, why: str) -> None:
+    found = post(world, body)
     assert found.status_code == 400
     assert found.json()["error"]["code"] == -32700
     assert why in found.json()["error"]["message"]
@@ -100,9 +98,9 @@ def test_a_body_that_is_too_large_is_refused(shared_web: Callable[..., str]) -> 
     assert post(world, b" " * 20_001).status_code == 413
 
 
-def test_an_unknown_tool_is_an_error_of_the_protocol(web: str) -> None:
+def test_an_unknown_tool_is_an_error_of_the_protocol(world: World) -> None:
     call = {**LIST, "method": "tools/call", "params": {"name": "delete_everything", "arguments": {}}}
-    error = post(World(web), call).json()["error"]
+    error = post(world, call).json()["error"]
     assert error["code"] == -32602
     assert "There is no tool 'delete_everything'; there are permission_prompt" in error["message"]
 
@@ -153,8 +151,7 @@ def test_checkpoints_are_saved_one_after_the_other(web: str) -> None:
     assert found.json()["state"] == {"state": {"plan": [1, 2]}}
 
 
-def test_a_call_whose_answer_was_lost_saves_once(web: str) -> None:
-    world = World(web)
+def test_a_call_whose_answer_was_lost_saves_once(world: World) -> None:
     start = {"state": {"plan": [1]}, "note": "Planned.", "request_id": "1"}
     first, again = (told(called(world, "save_checkpoint", start).result(PATIENCE)) for _ in range(2))
     assert (again["run"], again["checkpoint"]) == (first["run"], first["checkpoint"])
@@ -167,8 +164,7 @@ def test_a_call_whose_answer_was_lost_saves_once(web: str) -> None:
     assert other["run"] != first["run"]
 
 
-def test_an_argument_to_check_that_is_not_there_is_told_and_nobody_is_asked(web: str) -> None:
-    world = World(web)
+def test_an_argument_to_check_that_is_not_there_is_told_and_nobody_is_asked(world: World) -> None:
     asked = {"action": "wire", "title": "Pay", "arguments": WIRE, "pinned": ["amout"]}
     found = called(world, "request_approval", asked).result(PATIENCE)
     assert found.is_error
@@ -176,8 +172,7 @@ def test_an_argument_to_check_that_is_not_there_is_told_and_nobody_is_asked(web:
     assert not Gate.objects.filter(team=world.team).exists()
 
 
-def test_a_gate_that_asks_how_to_go_on_allows_nothing(web: str) -> None:
-    world = World(web)
+def test_a_gate_that_asks_how_to_go_on_allows_nothing(world: World) -> None:
 
     def program(hp: Holdpoint) -> None:
         with hp.approve("wire", WIRE) as call:
@@ -192,8 +187,7 @@ def test_a_gate_that_asks_how_to_go_on_allows_nothing(web: str) -> None:
     assert f"Gate {gate.pk} does not ask whether one thing may be done" in said(found)
 
 
-def test_a_run_of_something_else_is_no_place_for_checkpoints(web: str) -> None:
-    world = World(web)
+def test_a_run_of_something_else_is_no_place_for_checkpoints(world: World) -> None:
     asked = called(world, "request_approval", {"action": "wire", "title": "Pay", "request_id": "1"})
     gate = world.gate()
     before = Run.objects.get(pk=gate.run_id)
@@ -205,8 +199,7 @@ def test_a_run_of_something_else_is_no_place_for_checkpoints(web: str) -> None:
     assert told(asked.result(PATIENCE))["status"] == "approved"
 
 
-def test_a_checkpoint_that_is_refused_leaves_the_run_to_the_next(web: str) -> None:
-    world = World(web)
+def test_a_checkpoint_that_is_refused_leaves_the_run_to_the_next(world: World) -> None:
     deep: dict[str, Any] = {}
     for _ in range(150):
         deep = {"in": deep}

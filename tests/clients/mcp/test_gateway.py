@@ -314,8 +314,7 @@ def test_a_person_decides_in_the_browser(files: Files, new_page: Callable[..., A
     assert (files.folder / "note.txt").read_text() == WRITE["text"]
 
 
-def test_a_policy_that_is_wrong_is_told_at_the_start(web: str, tmp_path: Path, start_service: Any) -> None:
-    world = World(web)
+def test_a_policy_that_is_wrong_is_told_at_the_start(world: World, tmp_path: Path, start_service: Any) -> None:
     rules = tmp_path / "policy.json"
     rules.write_text('{"tools": {"read_*": "allow"}}')
     env = world.env | {"PYTHONPATH": str(ROOT / "clients" / "python" / "src")}

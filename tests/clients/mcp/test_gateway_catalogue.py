@@ -11,8 +11,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
-from holdpoint.mcp.gateway.pins import Catalogue, fingerprint_tool
-from holdpoint.mcp.gateway.pins import Pins
+from holdpoint.mcp.gateway.pins import Catalogue, Pins, fingerprint_tool
 from mcp import MCPError
 from mcp.client.subscriptions import ToolsListChanged
 

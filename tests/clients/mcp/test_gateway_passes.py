@@ -68,11 +68,11 @@ def mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(params=first_alone(["handshake", "streams", "http"]))
-def talk(request: pytest.FixtureRequest, mode: str, web: str, tmp_path: Path, start_service: Starter) -> Talk:
+def talk(request: pytest.FixtureRequest, mode: str, world: World, tmp_path: Path, start_service: Starter) -> Talk:
     behind = ["--", *WARM.standing("-m", NAMES, request.param)]
     if request.param == "http":
         behind = [listening(start_service)]
-    return Talk(World(web), tmp_path, behind, mode)
+    return Talk(world, tmp_path, behind, mode)
 
 
 def listening(start_service: Starter, **env: str) -> str:

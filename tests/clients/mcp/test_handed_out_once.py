@@ -50,9 +50,8 @@ def by_prompt(world: World) -> tuple[str, str]:
 
 @pytest.mark.parametrize("ask", [by_hook, by_prompt])
 def test_a_use_that_was_allowed_is_allowed_again_only_while_its_answer_may_be_lost(
-    web: str, monkeypatch: pytest.MonkeyPatch, ask: Callable[[World], tuple[str, str]]
+    world: World, monkeypatch: pytest.MonkeyPatch, ask: Callable[[World], tuple[str, str]]
 ) -> None:
-    world = World(web)
     monkeypatch.setattr(asking, "LOST", 10 * PATIENCE)
     asked = POOL.submit(ask, world)
     gate = world.decides()
@@ -73,8 +72,7 @@ def gates(world: World) -> int:
 
 
 @pytest.mark.parametrize(("name", "call"), [("request_approval", WIRE), ("permission_prompt", USE)])
-def test_the_same_call_without_an_id_is_asked_about_again(web: str, name: str, call: Json) -> None:
-    world = World(web)
+def test_the_same_call_without_an_id_is_asked_about_again(world: World, name: str, call: Json) -> None:
     for number in (1, 2, 3):
         asked = called(world, name, call)
         world.decides()
@@ -83,8 +81,7 @@ def test_the_same_call_without_an_id_is_asked_about_again(web: str, name: str, c
         assert gates(world) == number
 
 
-def test_of_two_calls_that_wait_at_one_gate_one_has_its_approval(web: str) -> None:
-    world = World(web)
+def test_of_two_calls_that_wait_at_one_gate_one_has_its_approval(world: World) -> None:
     both = [called(world, "request_approval", WIRE) for _ in range(2)]
     first = world.gate()
     until(lambda: Event.objects.filter(run_id=first.run_id).exists(), what="both wait")
@@ -98,8 +95,7 @@ def test_of_two_calls_that_wait_at_one_gate_one_has_its_approval(web: str) -> No
     assert all("told_at" not in each for each in answers)
 
 
-def test_under_its_id_the_same_answer_is_read_again_and_says_when_it_was_told(web: str) -> None:
-    world = World(web)
+def test_under_its_id_the_same_answer_is_read_again_and_says_when_it_was_told(world: World) -> None:
     call = {**WIRE, "request_id": "7"}
     asked = called(world, "request_approval", call)
     gate = world.decides()

@@ -1,27 +1,33 @@
-"""The PreToolUse hook of Claude Code, as a process: what it reads, what it answers, and that it fails closed."""
+"""The PreToolUse hook of Claude Code: what it reads, what it answers, that it fails closed; and the pages' examples."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import Future
+from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from holdpoint.endings import INSTEAD
+from holdpoint.mcp import hook
 from playwright.sync_api import Page, expect
 
 from approvals.models import Gate
 from tests.agents.remote.outside_program import decide
 from tests.clients.mcp.mcp_client import SOURCE, Json, decided, still_open
 from tests.clients.world import POOL, World
+from tests.conftest import Starter
 from tests.factories import ann
 from tests.harness.examples import first_alone
-from tests.harness.services import WARM
+from tests.harness.services import WARM, free_port
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE
 
@@ -69,8 +75,7 @@ def settings(folder: Path, **told: Any) -> Path:
     return file
 
 
-def test_an_approval_allows_the_exact_input(web: str) -> None:
-    world = World(web)
+def test_an_approval_allows_the_exact_input(world: World) -> None:
     answer = asked(world, event())
     world.decides(comment="After the freeze.")
     assert answer.result(PATIENCE) == {
@@ -80,12 +85,10 @@ def test_an_approval_allows_the_exact_input(web: str) -> None:
     }
 
 
-def test_an_edit_is_the_input_and_the_model_is_told(web: str) -> None:
-    world = World(web)
+def test_an_edit_is_the_input_and_the_model_is_told(world: World) -> None:
     answer = asked(world, event())
     world.decides("edit", arguments={"Bash": {**BASH, "command": "git push"}})
-    found = answer.result(PATIENCE)
-    assert found is not None
+    found = answer.result(PATIENCE) or {}
     assert found["updatedInput"] == {**BASH, "command": "git push"}
     assert found["additionalContext"] == (
         "People changed this call before it was made: command is now 'git push'. Go on with what was done, and do not "
@@ -93,8 +96,7 @@ def test_an_edit_is_the_input_and_the_model_is_told(web: str) -> None:
     )
 
 
-def test_a_rejection_denies_with_its_reason(web: str) -> None:
-    world = World(web)
+def test_a_rejection_denies_with_its_reason(world: World) -> None:
     answer = asked(world, event())
     world.decides("reject", comment="Never by force")
     found = answer.result(PATIENCE)
@@ -111,9 +113,8 @@ def writes(path: str, folder: Path, id: str = "toolu_01") -> Json:
 
 
 def test_a_file_that_would_be_replaced_is_compared_as_it_was(
-    web: str, tmp_path: Path, new_page: Callable[..., Page]
+    world: World, tmp_path: Path, new_page: Callable[..., Page]
 ) -> None:
-    world = World(web)
     (tmp_path / "app.py").write_text("a = 1\nb = 2\n")
     answer = asked(world, writes("app.py", tmp_path))
     gate = world.gate()
@@ -126,8 +127,7 @@ def test_a_file_that_would_be_replaced_is_compared_as_it_was(
     expect(figure.locator("tr[data-kind=gone] .text")).to_have_text("b = 2")
     expect(page.locator("body")).to_contain_text("The difference is from the file as it was when this was asked.")
     decide(gate, "approve")
-    found = answer.result(PATIENCE)
-    assert found is not None
+    found = answer.result(PATIENCE) or {}
     assert found["updatedInput"] == {"file_path": "app.py", "content": "a = 1\nb = 3\n"}
 
 
@@ -144,8 +144,7 @@ def test_a_file_that_would_be_replaced_is_compared_as_it_was(
         ),
     ],
 )
-def test_what_cannot_be_compared_is_said(web: str, tmp_path: Path, there: bytes | None, said: str) -> None:
-    world = World(web)
+def test_what_cannot_be_compared_is_said(world: World, tmp_path: Path, there: bytes | None, said: str) -> None:
     if there is not None:
         (tmp_path / "app.py").write_bytes(there)
     answer = asked(world, writes(str(tmp_path / "app.py"), tmp_path))
@@ -169,15 +168,12 @@ def test_a_file_that_changed_while_people_decided_is_asked_about_anew(web: str, 
     assert world.gate().standing().card.summary == ""
 
 
-@pytest.mark.parametrize("tool", ["Read", "Grep", "Glob", "AskUserQuestion", "ExitPlanMode"])
-def test_reads_and_questions_are_left_to_claude_code(web: str, tool: str) -> None:
-    world = World(web)
-    assert asked(world, event(tool, {"file_path": "a"})).result(PATIENCE) is None
+def test_reads_and_questions_are_left_to_claude_code(world: World) -> None:
+    assert asked(world, event("Read", {"file_path": "a"})).result(PATIENCE) is None
     assert not Gate.objects.filter(team=world.team).exists()
 
 
-def test_settings_name_what_is_asked_about(web: str, tmp_path: Path) -> None:
-    world = World(web)
+def test_settings_name_what_is_asked_about(world: World, tmp_path: Path) -> None:
     file = settings(tmp_path, ask=["Bash", "mcp__github__*"], **{"pass": ["mcp__github__get_*"]}, wait=1, late="defer")
     assert asked(world, event("Write", {"file_path": "a", "content": ""}), file).result(PATIENCE) is None
     assert asked(world, event("mcp__github__get_issue", {}), file).result(PATIENCE) is None
@@ -197,20 +193,17 @@ def test_what_takes_longer_is_denied_and_found_by_the_call_that_the_model_makes_
     assert Gate.objects.filter(team=world.team).count() == 1
 
 
-def test_the_same_use_again_is_asked_about_again(web: str) -> None:
+def test_the_same_use_again_is_asked_about_again(world: World) -> None:
     """One approval let each use that was alike pass for ten minutes, unasked."""
-    world = World(web)
     for number in (1, 2):
         answer = asked(world, event(id=f"toolu_{number}"))
         world.decides()
-        found = answer.result(PATIENCE)
-        assert found is not None
+        found = answer.result(PATIENCE) or {}
         assert found["permissionDecision"] == "allow"
         assert Gate.objects.filter(team=world.team).count() == number
 
 
-def test_what_takes_longer_is_deferred_and_resumed_with_the_same_id(web: str, tmp_path: Path) -> None:
-    world = World(web)
+def test_what_takes_longer_is_deferred_and_resumed_with_the_same_id(world: World, tmp_path: Path) -> None:
     file = settings(tmp_path, wait=4, late="defer")
     found = json.loads(still_open(lambda: asked(world, event(), file)))
     gate = world.gate()
@@ -231,8 +224,7 @@ def test_settings_say_what_is_answered_when_people_take_longer(
     assert found["permissionDecision"] == (late if id else "deny")  # nothing would find a use without an id again
 
 
-def test_a_hook_that_was_killed_while_it_waited_finds_its_gate(web: str) -> None:
-    world = World(web)
+def test_a_hook_that_was_killed_while_it_waited_finds_its_gate(world: World) -> None:
     first = started(world)
     assert first.stdin is not None
     first.stdin.write(json.dumps(event()).encode())
@@ -242,10 +234,33 @@ def test_a_hook_that_was_killed_while_it_waited_finds_its_gate(web: str) -> None
     with first:
         first.wait(PATIENCE)
     decide(gate, "approve")
-    found = asked(world, event()).result(PATIENCE)
-    assert found is not None
+    found = asked(world, event()).result(PATIENCE) or {}
     assert found["permissionDecision"] == "allow"
     assert Gate.objects.filter(team=world.team).count() == 1
+
+
+class Denies:
+    """The hook in this process, which may allow nothing."""
+
+    def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.monkeypatch, self.capsys = monkeypatch, capsys
+        for name, value in world.env.items():
+            monkeypatch.setenv(name, value)
+
+    def why(self, sent: object, settings: Path | None = None) -> str:
+        """The reason for which it denies what was sent."""
+        body = sent if isinstance(sent, bytes) else json.dumps(sent).encode()
+        self.monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=BytesIO(body)))
+        words = ["--settings", str(settings)] if settings else []
+        assert POOL.submit(hook.main, words).result(PATIENCE) == 0
+        found: Json = json.loads(self.capsys.readouterr().out)["hookSpecificOutput"]
+        assert found["permissionDecision"] == "deny"
+        return str(found["permissionDecisionReason"])
+
+
+@pytest.fixture
+def denies(world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Denies:
+    return Denies(world, monkeypatch, capsys)
 
 
 @pytest.mark.parametrize(
@@ -258,41 +273,68 @@ def test_a_hook_that_was_killed_while_it_waited_finds_its_gate(web: str) -> None
         (event(tool="Ba sh"), "letters, digits"),
     ],
 )
-def test_it_fails_closed_on_what_it_cannot_take(web: str, sent: object, why: str) -> None:
-    found = asked(World(web), sent).result(PATIENCE)
-    assert found is not None
-    assert found["permissionDecision"] == "deny"
-    assert why in found["permissionDecisionReason"]
+def test_it_fails_closed_on_what_it_cannot_take(denies: Denies, sent: object, why: str) -> None:
+    assert why in denies.why(sent)
 
 
 @pytest.mark.parametrize(
-    ("env", "why"),
+    ("name", "value", "why"),
     [
-        ({"HOLDPOINT_TOKEN": ""}, "Give a token, or set HOLDPOINT_TOKEN"),
-        ({"HOLDPOINT_TOKEN": "hp_nothing"}, "401"),
-        ({"HOLDPOINT_URL": ""}, "HOLDPOINT_URL"),
-        ({"HOLDPOINT_HOOK_SETTINGS": "/nowhere.json"}, "cannot be read"),
+        ("HOLDPOINT_TOKEN", "", "Give a token, or set HOLDPOINT_TOKEN"), ("HOLDPOINT_TOKEN", "hp_nothing", "401"),
+        ("HOLDPOINT_URL", "", "HOLDPOINT_URL"), ("HOLDPOINT_HOOK_SETTINGS", "/nowhere.json", "cannot be read"),
     ],
-)
-def test_it_fails_closed_where_it_is_not_set_up(web: str, env: dict[str, str], why: str) -> None:
-    found = asked(World(web), event(), None, **env).result(PATIENCE)
+)  # fmt: skip
+def test_it_fails_closed_where_it_is_not_set_up(denies: Denies, name: str, value: str, why: str) -> None:
+    denies.monkeypatch.setenv(name, value)
+    assert why in denies.why(event())
+
+
+def test_it_fails_closed_and_in_time_while_the_server_is_away(denies: Denies, tmp_path: Path) -> None:
+    denies.monkeypatch.setenv("HOLDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+    assert "did not answer in time" in denies.why(event(), settings(tmp_path, wait=1))
+
+
+def test_settings_that_are_wrong_are_told(denies: Denies, tmp_path: Path) -> None:
+    assert "asks: Extra inputs are not permitted" in denies.why(event(), settings(tmp_path, asks=["Bash"]))
+
+
+PAGES = ROOT / "docs" / "frameworks"
+
+
+def first(page: str, language: str) -> str:
+    """The first block of code in a language."""
+    found = re.search(rf"```{language}\n(.*?)```", (PAGES / page).read_text(), re.DOTALL)
     assert found is not None
-    assert found["permissionDecision"] == "deny"
-    assert why in found["permissionDecisionReason"]
+    return found[1]
 
 
-def test_it_fails_closed_and_in_time_while_the_server_is_away(tmp_path: Path, web: str) -> None:
-    from tests.harness.services import free_port
+def test_the_program_of_the_mcp_page_asks_and_goes_on(web: str, start_service: Starter, tmp_path: Path) -> None:
+    world, program = World(web), tmp_path / "program.py"
+    program.write_text(first("mcp.md", "python"))
+    running = start_service("program", [sys.executable, str(program)], world.env)
+    world.decides("edit", arguments={"wire": {"to": "ACME Ltd", "amount": "100.00"}})
+    running.says(r"Wiring \{'amount': '100\.00', 'to': 'ACME Ltd'\}")
+    assert "Ann Okafor approved wire, with changes: amount is now '100.00'." in running.log
 
-    world = World(f"http://127.0.0.1:{free_port()}")
-    found = asked(world, event(), settings(tmp_path, wait=1)).result(PATIENCE)
-    assert found is not None
-    assert found["permissionDecision"] == "deny"
-    assert "did not answer in time" in found["permissionDecisionReason"]
+
+def test_the_hook_of_the_claude_code_page_works_as_its_settings_say(world: World, tmp_path: Path) -> None:
+    [matcher] = json.loads(first("claude-code.md", "json"))["hooks"]["PreToolUse"]
+    [entry] = matcher["hooks"]
+    script = tmp_path / "holdpoint"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m holdpoint.command "$@"\n')
+    script.chmod(0o755)
+    env = {**os.environ, **world.env, "PYTHONPATH": SOURCE, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(["/bin/sh", "-c", entry["command"]], env=env, cwd=ROOT, **pipes)  # type: ignore[call-overload]
+    answer = POOL.submit(lambda: heard(process, event()))
+    world.decides()
+    found = answer.result(PATIENCE) or {}
+    assert (found["permissionDecision"], found["updatedInput"]) == ("allow", BASH)
 
 
-def test_settings_that_are_wrong_are_told(web: str, tmp_path: Path) -> None:
-    found = asked(World(web), event(), settings(tmp_path, asks=["Bash"])).result(PATIENCE)
-    assert found is not None
-    assert found["permissionDecision"] == "deny"
-    assert "asks: Extra inputs are not permitted" in found["permissionDecisionReason"]
+def test_the_hook_blocks_where_it_cannot_be_started(tmp_path: Path) -> None:
+    [matcher] = json.loads(first("claude-code.md", "json"))["hooks"]["PreToolUse"]
+    missing = subprocess.run(
+        ["/bin/sh", "-c", matcher["hooks"][0]["command"]], env={"PATH": str(tmp_path)}, check=False
+    )
+    assert missing.returncode == 2

@@ -119,8 +119,7 @@ def test_a_server_that_is_older_and_a_gate_that_is_hidden_are_told_apart(
 
 
 @pytest.mark.parametrize("ask", WAYS)
-def test_a_token_that_may_not_work_on_runs_is_named_with_the_scope_that_it_lacks(web: str, ask: Asks) -> None:
-    world = World(web)
+def test_a_token_that_may_not_work_on_runs_is_named_with_the_scope_that_it_lacks(world: World, ask: Asks) -> None:
     _, world.token = make_token(
         world.owner, "runs:start", "runs:read", "gates:read", team=world.team, agent=world.agent
     )
@@ -142,9 +141,8 @@ def test_by_a_gates_number_an_older_server_hands_out_nothing_either(behind: Call
     assert said(answer) == f"Nothing was done: {OLDER.format(gate=pending.id)}"
 
 
-def test_what_a_run_performs_is_not_told_as_an_answer_beside_it(web: str) -> None:
+def test_what_a_run_performs_is_not_told_as_an_answer_beside_it(world: World) -> None:
     """`said` of a gate that was posted by `approve` returned its approval each time, and `resume` performed it too."""
-    world = World(web)
     with world.client() as hp:
         pending = hp.approve.defer("wire", WIRE)
         world.decides()

@@ -59,23 +59,20 @@ def prompt(request: pytest.FixtureRequest) -> Way:
     return ask
 
 
-def test_what_is_approved_may_be_done_as_it_was_asked(web: str, prompt: Way) -> None:
-    world = World(web)
+def test_what_is_approved_may_be_done_as_it_was_asked(world: World, prompt: Way) -> None:
     asked = prompt(world, use(EDIT, id="toolu_01"))
     gate = world.decides()
     assert told(asked.result(PATIENCE)) == {"behavior": "allow", "updatedInput": EDIT}
     assert gate.title == "Edit /src/app.py"
 
 
-def test_what_people_change_is_what_may_be_done(web: str, prompt: Way) -> None:
-    world = World(web)
+def test_what_people_change_is_what_may_be_done(world: World, prompt: Way) -> None:
     asked = prompt(world, use(EDIT))
     world.decides("edit", arguments={"Edit": {**EDIT, "new_string": "x = 3\n"}})
     assert told(asked.result(PATIENCE)) == {"behavior": "allow", "updatedInput": {**EDIT, "new_string": "x = 3\n"}}
 
 
-def test_a_no_is_told_with_its_reason(web: str, prompt: Way) -> None:
-    world = World(web)
+def test_a_no_is_told_with_its_reason(world: World, prompt: Way) -> None:
     asked = prompt(world, use({"command": "rm -rf build"}, tool="Bash"))
     world.decides("reject", comment="Not while the release runs")
     answer = told(asked.result(PATIENCE))
@@ -85,8 +82,7 @@ def test_a_no_is_told_with_its_reason(web: str, prompt: Way) -> None:
     }
 
 
-def test_a_deadline_that_passed_is_told_as_such(web: str) -> None:
-    world = World(web)
+def test_a_deadline_that_passed_is_told_as_such(world: World) -> None:
     asked = called(world, PROMPT, use(EDIT))
     gate = world.gate()
     closing.pass_deadline(gate)
@@ -125,8 +121,7 @@ def test_a_decision_that_came_late_is_for_the_one_call_that_the_model_makes_anew
     assert Gate.objects.filter(team=world.team).count() == 2
 
 
-def test_a_server_that_was_killed_while_it_waited_finds_its_gate(web: str) -> None:
-    world = World(web)
+def test_a_server_that_was_killed_while_it_waited_finds_its_gate(world: World) -> None:
 
     async def ask() -> CallToolResult:
         async with by_stdio(world, "mcp") as client:
@@ -164,8 +159,9 @@ def refusal(world: World) -> asking.Answer:
     return world.awaits(lambda hp: asking.ask(hp, posting, asking.Limits(0.02))).result(PATIENCE)
 
 
-def test_a_refusal_of_a_use_without_an_id_is_told_again_for_a_while(web: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(web)
+def test_a_refusal_of_a_use_without_an_id_is_told_again_for_a_while(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert refusal(world).status == "open"
     gate = world.decides("reject", comment="Not now")
     assert [(refusal(world).status, refusal(world).gate) for _ in range(2)] == [("rejected", gate.pk)] * 2
@@ -177,9 +173,8 @@ def test_a_refusal_of_a_use_without_an_id_is_told_again_for_a_while(web: str, mo
 
 
 @pytest.mark.parametrize("hours", [-3, 3])
-def test_a_refusal_counts_by_the_servers_clock(web: str, monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
+def test_a_refusal_counts_by_the_servers_clock(world: World, monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
     """On a client whose clock was ahead each decision was over at once, so that people were asked without end."""
-    world = World(web)
 
     class Wrong(datetime):
         @classmethod
@@ -194,8 +189,7 @@ def test_a_refusal_counts_by_the_servers_clock(web: str, monkeypatch: pytest.Mon
     assert refusal(world).gate != gate.pk
 
 
-def test_an_id_is_good_for_one_input_only(web: str) -> None:
-    world = World(web)
+def test_an_id_is_good_for_one_input_only(world: World) -> None:
     asked = called(world, PROMPT, use(EDIT, id="toolu_01"))
     world.decides()
     assert told(asked.result(PATIENCE))["behavior"] == "allow"
@@ -207,10 +201,9 @@ def test_an_id_is_good_for_one_input_only(web: str) -> None:
 
 
 @pytest.mark.examples
-def test_many_prompts_at_once_get_the_answers_of_two_people(web: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_many_prompts_at_once_get_the_answers_of_two_people(world: World, caplog: pytest.LogCaptureFixture) -> None:
     """The mark: none is misrouted, lost, asked or answered twice, and the run of each has ended."""
     caplog.set_level(logging.WARNING, logger="httpx2")
-    world = World(web)
     number = 100 if trying_all() else 20
 
     async def one(client: Client, at: int) -> dict[str, Any]:
@@ -259,8 +252,7 @@ def opened(world: World, number: int) -> list[Gate] | None:
     return found if len(found) == number else None
 
 
-def test_what_it_cannot_take_is_an_error_of_the_tool_that_says_what_to_correct(web: str) -> None:
-    world = World(web)
+def test_what_it_cannot_take_is_an_error_of_the_tool_that_says_what_to_correct(world: World) -> None:
     wrong = called(world, PROMPT, {"tool_name": "Bash", "input": "ls"}).result(PATIENCE)
     assert wrong.is_error
     assert "input: Input should be a valid dictionary" in said(wrong)

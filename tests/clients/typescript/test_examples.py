@@ -78,9 +78,8 @@ def test_the_pages_first_example_is_run_by_somebody_elsewhere(
 
 @pytest.mark.long
 def test_a_no_is_printed_by_the_pages_first_example(
-    web: str, new_page: NewPage, elsewhere: Path, start_service: Starter
+    world: World, new_page: NewPage, elsewhere: Path, start_service: Starter
 ) -> None:
-    world = World(web)
     running = start_service("pay", ["node", str(elsewhere / "pay.mjs")], world.env)
     decide(new_page(ann(world.team)), asked(world, running).pk, choice="reject", feedback="Not this month.")
     running.says(r"Ann Okafor said no to wire: Not this month\. Do not do it another way\.")
@@ -88,9 +87,8 @@ def test_a_no_is_printed_by_the_pages_first_example(
 
 @pytest.mark.long
 def test_a_script_is_killed_while_it_waits_and_goes_on_by_the_gates_number(
-    web: str, new_page: NewPage, elsewhere: Path, start_service: Starter
+    world: World, new_page: NewPage, elsewhere: Path, start_service: Starter
 ) -> None:
-    world = World(web)
     script = str(shutil.copy(node.CLIENT / "examples" / "approve.mjs", elsewhere))
     first = start_service("script", ["node", script], world.env)
     number = first.says(r"gate \d+").split()[1]
@@ -123,8 +121,8 @@ class Agent:
 
 
 @pytest.fixture
-def agent(web: str, elsewhere: Path, tmp_path: Path, start_service: Starter) -> Agent:
-    return Agent(World(web), elsewhere, tmp_path, start_service)
+def agent(world: World, elsewhere: Path, tmp_path: Path, start_service: Starter) -> Agent:
+    return Agent(world, elsewhere, tmp_path, start_service)
 
 
 def test_an_agent_is_killed_while_it_waits_and_goes_on_from_its_messages(agent: Agent, new_page: NewPage) -> None:

@@ -51,8 +51,7 @@ def asked(world: World, program: Program, resumes: str) -> Thrown:
 
 
 @pytest.mark.long
-def test_what_may_be_sent_twice_is_handed_out_again_under_its_key(web: str, program: Program) -> None:
-    world = World(web)
+def test_what_may_be_sent_twice_is_handed_out_again_under_its_key(world: World, program: Program) -> None:
     gate, key, process = begun(world, program, idempotent=True)
     process.service.kill()
     second = program(world, RESUMES % (gate, 60))
@@ -61,8 +60,7 @@ def test_what_may_be_sent_twice_is_handed_out_again_under_its_key(web: str, prog
     assert Effect.objects.filter(run__team=world.team).count() == 1
 
 
-def test_what_may_not_be_sent_twice_is_asked_about(web: str, program: Program) -> None:
-    world = World(web)
+def test_what_may_not_be_sent_twice_is_asked_about(world: World, program: Program) -> None:
     gate, _, process = begun(world, program, idempotent=False)
     process.service.kill()
     unknown = asked(world, program, RESUMES % (gate, 0))
@@ -77,8 +75,7 @@ def test_what_may_not_be_sent_twice_is_asked_about(web: str, program: Program) -
 
 
 @pytest.mark.long
-def test_what_did_not_happen_is_done_after_people_said_so(web: str, program: Program) -> None:
-    world = World(web)
+def test_what_did_not_happen_is_done_after_people_said_so(world: World, program: Program) -> None:
     gate, key, process = begun(world, program, idempotent=False)
     process.service.kill()
     asked(world, program, RESUMES % (gate, 0))
@@ -90,8 +87,7 @@ def test_what_did_not_happen_is_done_after_people_said_so(web: str, program: Pro
 
 
 @pytest.mark.long
-def test_a_process_that_slept_for_too_long_is_told_and_changes_nothing(web: str, program: Program) -> None:
-    world = World(web)
+def test_a_process_that_slept_for_too_long_is_told_and_changes_nothing(world: World, program: Program) -> None:
     gate, _, sleeper = begun(world, program, idempotent=True)
     sleeper.service.pause()
     second = program(world, RESUMES % (gate, 60))
@@ -103,8 +99,7 @@ def test_a_process_that_slept_for_too_long_is_told_and_changes_nothing(web: str,
     assert ended(second.wrote("call")["run"])["wire_result"] == {"id": "tx_2"}
 
 
-def test_the_same_key_asks_once_and_goes_on_to_the_end(web: str, program: Program) -> None:
-    world = World(web)
+def test_the_same_key_asks_once_and_goes_on_to_the_end(world: World, program: Program) -> None:
     keyed = '{ key: "invoice-7", timeout: %d }'
     with pytest.raises(Thrown, match="StillOpen"):
         wires(program, world, keyed % 0).result()
@@ -116,9 +111,8 @@ def test_the_same_key_asks_once_and_goes_on_to_the_end(web: str, program: Progra
 
 
 @pytest.mark.long
-def test_what_people_sent_back_is_asked_again_and_found_by_the_first_number(web: str, program: Program) -> None:
+def test_what_people_sent_back_is_asked_again_and_found_by_the_first_number(world: World, program: Program) -> None:
     """A program that died while it waited for the second answer was told of the first decision."""
-    world = World(web)
     draws = '{ draws: [{ kind: "command", at: "/to" }] }'
     first = program(world, f'return (await hp.defer("wire", WIRE, {draws})).id;').result()
     gate = world.decides()
@@ -142,8 +136,7 @@ return hp.resume(%d, { undo: cancel }, (call) => { write("pay", call); return { 
 
 
 @pytest.mark.long
-def test_what_people_send_back_is_undone_before_it_is_done_again(web: str, program: Program) -> None:
-    world = World(web)
+def test_what_people_send_back_is_undone_before_it_is_done_again(world: World, program: Program) -> None:
     first = 'const { id } = await hp.defer("wire", WIRE, { undo: function cancel() {} }); write("gate", id);'
     doing = program(world, f'{first} return hp.resume(id, {{}}, (call) => ({{ id: "tx_1", key: call.key }}));')
     gate = doing.wrote("gate")

@@ -1,4 +1,7 @@
-"""What goes wrong on the way: an answer that is lost does nothing twice, and what may pass is waited for."""
+"""What goes wrong on the way: an answer that is lost does nothing twice, and what may pass is waited for.
+
+An approval that the server does not hand out allows nothing, and whoever runs the program reads why.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,18 @@ import pytest
 
 from agents.models import Effect
 from approvals.models import Gate
+from checkpoints.models import Event
 from tests.clients.losing_proxy import Fate, Proxy, first
+from tests.clients.mcp.test_not_handed_out import NO_SCOPE, OLDER, OTHERS, hiding, lacking
 from tests.clients.typescript.program import Program, Thrown
 from tests.clients.typescript.test_approving import wires
 from tests.clients.world import World, ended
+from tests.factories.tokens import make_token
 from tests.harness.examples import first_alone
 from tests.harness.services import free_port
 
 Start = Callable[..., Proxy]
+ASKS_ONLY = 'return hp.ask("wire", WIRE);'
 DEFERS = 'return hp.defer("wire", WIRE);'
 
 
@@ -125,16 +132,21 @@ def test_a_refusal_is_final(proxy: Start, program: Program) -> None:
     assert len(way.seen) == 3
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ('{ url: "holdpoint.example.com" }', "NotConfigured: Give the server's address"),
-        ('{ token: "hp_a\\nX-More: 1" }', "NotConfigured: Give a token"),
-    ],
-)
-def test_settings_that_cannot_be_right_are_refused(web: str, program: Program, settings: str, words: str) -> None:
-    with pytest.raises(Thrown, match=words):
-        program(World(web), f"new Holdpoint({settings});").result()
+def test_settings_and_keys_that_cannot_be_right_are_refused_and_not_sent(world: World, program: Program) -> None:
+    """A key with a space was sent, and refused by the server."""
+    told = program(
+        world,
+        """
+        const said = (error) => `${error.name}: ${error.message}`;
+        const made = (settings) => { try { new Holdpoint(settings); } catch (error) { return said(error); } };
+        const keys = ["two words", "Ä", "x".repeat(201)];
+        const sent = await Promise.all(keys.map((key) => hp.defer("wire", WIRE, { key }).catch(said)));
+        return [made({ url: "holdpoint.example.com" }), made({ token: "hp_a\\nX-More: 1" }), ...sent];
+        """,
+    ).result()
+    expected = ["NotConfigured: Give the server's address", "NotConfigured: Give a token"]
+    expected += ["TypeError: A key has 1 to 200 printable ASCII characters, and no space"] * 3
+    assert [text.startswith(words) for text, words in zip(told, expected, strict=True)] == [True] * 5, told
 
 
 def test_what_does_not_answer_as_holdpoint_does_is_named(proxy: Start, program: Program) -> None:
@@ -143,8 +155,41 @@ def test_what_does_not_answer_as_holdpoint_does_is_named(proxy: Start, program: 
         program(World(way.url), DEFERS).result()
 
 
-@pytest.mark.parametrize("key", ["two words", "Ä", "x" * 201])
-def test_a_key_that_the_server_would_refuse_is_not_sent(web: str, program: Program, key: str) -> None:
-    """A space was sent, and refused by the server."""
-    with pytest.raises(Thrown, match="TypeError: A key has 1 to 200 printable ASCII characters, and no space"):
-        program(World(web), f'return hp.defer("wire", WIRE, {{ key: "{key}" }});').result()
+def is_kept_back(told: Thrown, gate: Gate, words: str) -> None:
+    assert (told.kind, told.said["message"]) == ("NotHandedOut", words.format(gate=gate.pk))
+    assert told.said["gate"] == gate.pk
+    assert not Event.objects.filter(kind="gate.handed_out", subject=gate.subject).exists()
+
+
+@pytest.mark.parametrize(("fate", "words"), [(lacking, OLDER), (hiding, OTHERS)])
+def test_a_server_that_is_older_and_a_gate_that_is_hidden_are_told_apart(
+    proxy: Start, program: Program, fate: Fate, words: str
+) -> None:
+    world = World(proxy(fate).url)
+    asked = program(world, ASKS_ONLY)
+    gate = world.decides()
+    with pytest.raises(Thrown) as told:
+        asked.result()
+    is_kept_back(told.value, gate, words)
+
+
+def test_a_token_that_may_not_work_on_runs_is_named_with_the_scope_that_it_lacks(
+    world: World, program: Program
+) -> None:
+    _, world.token = make_token(
+        world.owner, "runs:start", "runs:read", "gates:read", team=world.team, agent=world.agent
+    )
+    asked = program(world, ASKS_ONLY)
+    gate = world.decides()
+    with pytest.raises(Thrown) as told:
+        asked.result()
+    is_kept_back(told.value, gate, NO_SCOPE)
+
+
+def test_what_a_run_performs_is_not_told_as_an_answer_beside_it(world: World, program: Program) -> None:
+    """`said` of a gate that was posted by `approve` returned its approval each time, and `resume` performed it too."""
+    pending = program(world, 'return hp.defer("wire", WIRE);').result()
+    gate = world.decides()
+    with pytest.raises(Thrown, match=r"NotHandedOut: .* done by its run"):
+        program(world, f"return hp.said({gate.pk});").result()
+    assert program(world, f'return hp.resume({pending["id"]}, {{}}, () => "tx_1");').result() == "tx_1"

@@ -29,8 +29,7 @@ const act = (call) => { write(call.name, call.arguments); return { did: call.nam
 BOTH = f"{ASKS} return hp.approveEach(both, quoted, act);"
 
 
-def test_all_of_them_are_asked_at_one_gate_and_done_one_after_the_other(web: str, program: Program) -> None:
-    world = World(web)
+def test_all_of_them_are_asked_at_one_gate_and_done_one_after_the_other(world: World, program: Program) -> None:
     told = program(world, BOTH)
     gate = world.gate()
     assert [action.id for action in gate.asked.actions] == ["wire", "mail"]
@@ -43,8 +42,7 @@ def test_all_of_them_are_asked_at_one_gate_and_done_one_after_the_other(web: str
     assert Gate.objects.filter(team=world.team).count() == 1
 
 
-def test_what_is_refused_or_answered_for_is_not_done(web: str, program: Program) -> None:
-    world = World(web)
+def test_what_is_refused_or_answered_for_is_not_done(world: World, program: Program) -> None:
     told = program(world, BOTH)
     respond = {"verdict": "respond", "response": "I rang her."}
     world.decides("", verdicts={"wire": {"verdict": "reject", "reason": "Not this month."}, "mail": respond})
@@ -55,8 +53,7 @@ def test_what_is_refused_or_answered_for_is_not_done(web: str, program: Program)
 
 
 @pytest.mark.long
-def test_a_no_to_all_of_them_is_thrown(web: str, program: Program) -> None:
-    world = World(web)
+def test_a_no_to_all_of_them_is_thrown(world: World, program: Program) -> None:
     told = program(world, BOTH)
     world.decides("reject", comment="Not this month.")
     with pytest.raises(Thrown, match=r"Rejected: Ann Okafor said no to wire, mail: Not this month\."):
@@ -64,8 +61,7 @@ def test_a_no_to_all_of_them_is_thrown(web: str, program: Program) -> None:
 
 
 @pytest.mark.long
-def test_another_process_goes_on_with_what_is_not_done(web: str, program: Program) -> None:
-    world = World(web)
+def test_another_process_goes_on_with_what_is_not_done(world: World, program: Program) -> None:
     gate = program(world, f"{ASKS} return (await hp.deferEach(both, quoted)).id;").result()
     world.decides()
     stops = "return hp.resumeEach(%d, {}, (call) => { if (call.name === 'mail') process.exit(3); return 'first'; });"
@@ -78,14 +74,13 @@ def test_another_process_goes_on_with_what_is_not_done(web: str, program: Progra
 
 
 @pytest.mark.long
-def test_one_that_is_resumed_alone_names_the_call_for_several(web: str, program: Program) -> None:
+def test_one_that_is_resumed_alone_names_the_call_for_several(world: World, program: Program) -> None:
     with pytest.raises(Thrown, match="call resumeEach"):
-        program(World(web), f"{ASKS} return hp.resume((await hp.deferEach(both, quoted)).id, {{}}, act);").result()
+        program(world, f"{ASKS} return hp.resume((await hp.deferEach(both, quoted)).id, {{}}, act);").result()
 
 
 @pytest.mark.long
-def test_a_question_is_answered_and_leaves_no_run_in_the_queue(web: str, program: Program) -> None:
-    world = World(web)
+def test_a_question_is_answered_and_leaves_no_run_in_the_queue(world: World, program: Program) -> None:
     told = program(world, 'return hp.ask("deploy", { version: "4.2" }, { title: "Deploy 4.2 now?", respond: true });')
     gate = world.decides("edit", arguments={"deploy": {"version": "4.1"}}, comment="Not that one.")
     said = told.result()
@@ -96,8 +91,7 @@ def test_a_question_is_answered_and_leaves_no_run_in_the_queue(web: str, program
 
 
 @pytest.mark.long
-def test_a_question_may_be_answered_in_words(web: str, program: Program) -> None:
-    world = World(web)
+def test_a_question_may_be_answered_in_words(world: World, program: Program) -> None:
     told = program(world, 'return hp.ask("colour", {}, { title: "Which colour?", respond: true });')
     world.decides("", verdicts={"colour": {"verdict": "respond", "response": "Green."}})
     assert told.result()["answer"] == "Green."
@@ -136,8 +130,7 @@ def test_many_things_are_asked_in_one_call_a_gate_each(web: str, program: Progra
 
 
 @pytest.mark.long
-def test_many_questions_perform_nothing_and_are_for_one_agent(web: str, program: Program) -> None:
-    world = World(web)
+def test_many_questions_perform_nothing_and_are_for_one_agent(world: World, program: Program) -> None:
     asks = "const [one] = await hp.deferAll(all.slice(0, 1), { askOnly: true }); write('asked', one.id);"
     told = program(world, f"{ASKS_ALL} {asks} return (await hp.said(one.id)).decision.by;")
     told.wrote("asked")

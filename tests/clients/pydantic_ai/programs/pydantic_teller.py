@@ -1,4 +1,4 @@
-"""A program with Pydantic AI: `pydantic_teller.py AGENT run KEY | defer | resume GATE`. It says what ran."""
+"""A program with Pydantic AI: `pydantic_teller.py AGENT run KEY | defer [KEY] | resume GATE`. It says what ran."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def say(*words: object) -> None:
     sys.stdout.flush()
 
 
-plain = Agent(MODEL, name="teller", deps_type=str)
+plain = Agent(MODEL, name="Teller", deps_type=str)
 
 
 @plain.tool_plain(requires_approval=True)
-def refund(order: str, amount: float = 5.0) -> dict[str, Any]:
+def refund(order: str, amount: str = "5.00") -> dict[str, Any]:
     """Pay money back."""
     say("ran refund", order, amount)
     return {"paid": amount}
@@ -59,7 +59,7 @@ def again(order: str) -> str:
 
 
 @plain.tool_plain
-def look(order: str, amount: float = 5.0) -> str:
+def look(order: str, amount: str = "5.00") -> str:
     """Look something up."""
     say("ran look", order)
     return f"order {order} is known"
@@ -77,17 +77,17 @@ async def external(call: ToolCallPart) -> str:
     return "done elsewhere"
 
 
-clerk = Agent(MODEL, name="clerk", deps_type=str)
+clerk = Agent(MODEL, name="Clerk", deps_type=str)
 
 
 @clerk.tool_plain(requires_approval=True, name="refund")
-def refund_as_clerk(order: str, amount: float = 5.0) -> str:
+def refund_as_clerk(order: str, amount: str = "5.00") -> str:
     """Pay money back from another account."""
     say("ran refund as clerk", order, amount)
     return "paid"
 
 
-less = Agent(MODEL, name="teller", deps_type=str)  # the tools were removed since it asked
+less = Agent(MODEL, name="Teller", deps_type=str)  # the tools were removed since it asked
 
 
 @plain.tool_plain(requires_approval=True)
@@ -107,13 +107,14 @@ async def main(name: str, how: str, *more: str) -> None:
         newer: Any = SimpleNamespace(dump_python=lambda *_, **__: [{"kind": os.environ["SAVED_BY"]}])
         vars(running)["ModelMessagesTypeAdapter"] = newer
     given: dict[str, Any] = {"options": {"deps": "Olga"}} | ({"external": external} if name == "elsewhere" else {})
-    async with AsyncHoldpoint(lease=1.0) as hp:
+    async with AsyncHoldpoint(lease=1.0, patience=float(os.environ.get("PATIENCE", "60"))) as hp:
         try:
             if how == "defer":
-                pending = await holdpoint_ai.defer(agent, "Do it.", hp=hp, title="Do it", **given)
+                pending = await holdpoint_ai.defer(agent, "Do it.", hp=hp, title="Do it", key="".join(more), **given)
                 say("pending", getattr(pending, "id", pending))
             elif how == "resume":
-                say("final", (await holdpoint_ai.resume(agent, int(more[0]), hp=hp, **given)).output)
+                timeout = float(more[1]) if more[1:] else None
+                say("final", (await holdpoint_ai.resume(agent, int(more[0]), hp=hp, timeout=timeout, **given)).output)
             else:
                 asked = " ".join(more[1:]) or "Do it."
                 result = await holdpoint_ai.run(agent, asked, hp=hp, title="Do it", key=more[0], **given)
