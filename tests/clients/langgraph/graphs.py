@@ -14,8 +14,6 @@ from langgraph.types import interrupt
 
 
 class Talk(TypedDict):
-    """A conversation."""
-
     messages: Annotated[list[AnyMessage], add_messages]
     count: int
 
@@ -77,8 +75,6 @@ def extend(items: list[Any], writes: list[list[Any]]) -> list[Any]:
 
 
 class Counted(TypedDict):
-    """A list in a DeltaChannel, and how far it goes."""
-
     items: Annotated[list[Any], DeltaChannel(extend, snapshot_frequency=4)]
     upto: int
 

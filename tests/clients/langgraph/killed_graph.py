@@ -16,8 +16,6 @@ from langgraph.graph import END, START, StateGraph
 
 
 class Steps(TypedDict):
-    """The numbers of the steps that are done."""
-
     done: Annotated[list[int], operator.add]
 
 
@@ -54,7 +52,6 @@ def _note(log: Path, words: str) -> None:
 
 
 def main(given: dict[str, Any]) -> None:
-    """Run the graph of `given`, in this process or over HTTP."""
     importlib.import_module("config")  # puts the client on the path
     from holdpoint.langgraph import HoldpointSaver
 

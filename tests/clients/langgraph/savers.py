@@ -21,8 +21,6 @@ BACKENDS = ("in process", "over HTTP")
 
 @dataclass
 class Made:
-    """Makes savers of one agent."""
-
     backend: str
     url: str = ""
     made: list[HoldpointSaver] = field(default_factory=list)
@@ -33,7 +31,6 @@ class Made:
 
     @property
     def token(self) -> str:
-        """The token of the agent."""
         assert self.world is not None
         return self.world.token
 
@@ -66,6 +63,5 @@ def run_of(thread: str, namespace: str = "") -> Run:
 
 
 def verified(thread: str) -> None:
-    """Verify all runs of a thread."""
     for run in Run.objects.filter(thread=thread):
         assert verify_runs.verify_run(run) == []

@@ -58,8 +58,6 @@ EDITED = {"type": "edit", "edited_action": {"name": "wire", "args": LESS}}
 
 
 class State(TypedDict):
-    """What the nodes got."""
-
     got: Annotated[list[Any], operator.add]
 
 
@@ -76,14 +74,11 @@ def asks(saver: Any, *values: Any, **more: Any) -> Any:
 
 
 class Elsewhere:
-    """A program with a graph and its people."""
-
     def __init__(self, make: Made) -> None:
         assert make.world is not None
         self.world, self.make, self.thread = make.world, make, unique("ticket")
 
     def runs(self, graph: Any, *, transport: Any = None, **more: Any) -> Any:
-        """Run the graph beside the test."""
         asked = config(self.thread)
         return self.world.runs(lambda hp: run(graph, {"got": []}, asked, hp=hp, **more), transport=transport)
 
@@ -230,7 +225,6 @@ class Refund(BaseModel):
     @field_validator("amount")
     @classmethod
     def whole(cls, amount: str) -> str:
-        """Refuse cents."""
         if not amount.endswith(".00"):
             raise ValueError("has cents")
         return amount
@@ -359,7 +353,6 @@ def test_what_cannot_be_asked_about_says_what_to_do(elsewhere: Elsewhere) -> Non
 
 
 def example(folder: Path) -> Path:
-    """The program of the page's section, as a file."""
     section = PAGE[PAGE.index("## Ask people") :]
     file = folder / "refunds.py"
     file.write_text(re.findall(r"```python\n(.*?)```", section, re.DOTALL)[0])

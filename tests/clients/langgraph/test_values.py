@@ -36,21 +36,15 @@ from checkpoints.values.canonical_json import encode_canonical, parse_json
 
 
 class Colour(enum.Enum):
-    """A choice."""
-
     RED = "red"
 
 
 @dataclasses.dataclass
 class Point:
-    """A place."""
-
     x: int
 
 
 class Order(BaseModel):
-    """A purchase."""
-
     item: str
     points: list[Point] = []
 

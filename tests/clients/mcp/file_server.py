@@ -25,12 +25,10 @@ DESTROYS = types.ToolAnnotations(read_only_hint=True, destructive_hint=True)
 
 
 def schema(**members: Any) -> dict[str, Any]:
-    """The schema of a tool's arguments."""
     return {"type": "object", "properties": members, "required": sorted(members), "additionalProperties": False}
 
 
 def main(folder: Path) -> None:
-    """Serve it until stdin ends."""
     described = folder / ".described"
     calls = folder / ".calls"
 
@@ -105,7 +103,6 @@ def main(folder: Path) -> None:
 
 
 def answer(text: str) -> types.CallToolResult:
-    """A result of one text."""
     return types.CallToolResult(content=[types.TextContent(text=text)])
 
 

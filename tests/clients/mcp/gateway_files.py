@@ -32,7 +32,6 @@ class Files:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
-        """An MCP client of the gateway, which it starts."""
         rules = self.folder / ".policy.json"
         rules.write_text(json.dumps({"wait": PATIENCE, **self.policy}))
         behind = WARM.standing("-m", "tests.clients.mcp.file_server", str(self.folder))
@@ -53,6 +52,5 @@ class Files:
 
     @property
     def calls(self) -> list[str]:
-        """The tools that were called."""
         log = self.folder / ".calls"
         return log.read_text().split() if log.exists() else []

@@ -41,7 +41,6 @@ async def by_http(world: World, *, mode: str = "legacy", token: str = "") -> Asy
 
 @asynccontextmanager
 async def by_stdio(world: World, *arguments: str, **env: str) -> AsyncIterator[Client]:
-    """A client of `holdpoint …`, a process of its own."""
     async with Client(command(world, *arguments, **env)) as client:
         yield client
 
@@ -63,8 +62,6 @@ def beside(do: Callable[[], Awaitable[T]]) -> Future[T]:
 
 
 def called(world: World, name: str, arguments: Json, *, mode: str = "legacy") -> Future[CallToolResult]:
-    """Call a tool at /mcp beside the test."""
-
     async def do() -> CallToolResult:
         async with by_http(world, mode=mode) as client:
             return await client.call_tool(name, arguments)
@@ -73,7 +70,6 @@ def called(world: World, name: str, arguments: Json, *, mode: str = "legacy") ->
 
 
 def said(result: CallToolResult) -> str:
-    """The text of a result."""
     return "\n".join(each.text for each in result.content if isinstance(each, TextContent))
 
 

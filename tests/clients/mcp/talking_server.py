@@ -62,13 +62,11 @@ async def on_call_tool(context: Context, params: types.CallToolRequestParams) ->
 
 
 def answer(*got: Any) -> types.CallToolResult:
-    """What the client answered, as text."""
     said = [each.model_dump_json(include={"content", "action", "roots"}) for each in got]
     return types.CallToolResult(content=[types.TextContent(text="\n".join(said))])
 
 
 async def touch(context: Context) -> types.CallToolResult:
-    """Tell everything that a server tells."""
     await context.session.report_progress(1, 2, "Half of it")
     await context.session.send_log_message("info", f"touched {' '.join(LEVELS)}", "talking", context.request_id)
     if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
@@ -109,7 +107,6 @@ async def on_list_prompts(context: Context, params: types.PaginatedRequestParams
 
 
 def server() -> Server[Any]:
-    """The server."""
     return Server(
         "talking", version="7", title="Talks", on_list_tools=on_list_tools, on_call_tool=on_call_tool,
         on_subscribe_resource=on_subscribe, on_unsubscribe_resource=on_unsubscribe, on_list_resources=on_list_resources,
@@ -119,7 +116,6 @@ def server() -> Server[Any]:
 
 
 async def serve(how: str) -> None:
-    """Serve it over stdin and stdout until stdin ends."""
     served = server()
     options = served.create_initialization_options(NotificationOptions(tools_changed=True))
     async with stdio_server() as (reads, writes):

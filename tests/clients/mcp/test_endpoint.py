@@ -17,9 +17,12 @@ from approvals.models import Gate
 from checkpoints.models import Checkpoint, Run
 from tests.agents.remote.outside_program import decide
 from tests.clients.mcp.mcp_client import beside, by_http, by_stdio, called, decided, said, still_open, told
+from tests.clients.mcp.test_permission_prompt import opened
 from tests.clients.world import POOL, WIRE, World
+from tests.factories import ann
 from tests.harness import services
-from tests.harness.waiting import PATIENCE
+from tests.harness.signed_in_clients import session_of
+from tests.harness.waiting import PATIENCE, until
 
 LIST: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -55,9 +58,6 @@ def test_a_revoked_token_is_refused_at_once(world: World) -> None:
 
 
 def test_a_session_is_no_token(world: World) -> None:
-    from tests.factories import ann
-    from tests.harness.signed_in_clients import session_of
-
     found = post(world, Authorization="", Cookie=f"sessionid={session_of(ann(world.team))}")
     assert found.status_code == 401
 
@@ -244,9 +244,6 @@ def test_fifty_waits_leave_room_for_others(shared_web: Callable[..., str]) -> No
             return await asyncio.gather(*calls)
 
     asked = beside(wait_all)
-    from tests.clients.mcp.test_permission_prompt import opened
-    from tests.harness.waiting import until
-
     gates = until(lambda: opened(world, 50), what="50 gates", within=2 * PATIENCE)
     assert gates is not None
     assert post(world).status_code == 200

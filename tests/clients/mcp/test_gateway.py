@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from mcp import MCPError
 from agents import tokens
 from agents.models import Effect, Token
 from approvals.models import Gate
+from checkpoints.models import Run
 from tests.agents.remote.outside_program import decide
 from tests.clients.mcp.gateway_files import WRITE, Files
 from tests.clients.mcp.mcp_client import Json, beside, children, kill, said
@@ -207,18 +209,12 @@ def test_an_argument_that_the_server_behind_calls_secret_is_shown_to_people_and_
     """Its tools' `writeOnly` hid arguments from whoever approved the call."""
     asked = files.call("sign_in", {"user": "ann", "password": "open sesame"})
     gate = files.world.gate()
-    assert "open sesame" in json.dumps(gate_as_the_api_has_it(files, gate))
+    with files.world.client() as hp:
+        assert "open sesame" in json.dumps(hp.gate(gate.pk).card)
     page = signed_in(ann(files.world.team)).get(f"/gates/{gate.pk}/").content.decode()
     assert "open sesame" in page
     decide(gate, "approve")
     assert said(asked.result(PATIENCE)) == "ann open sesame"
-
-
-def gate_as_the_api_has_it(files: Files, gate: Gate) -> Json:
-    """The gate, as a person's program reads it."""
-    with files.world.client() as hp:
-        found: Json = hp.gate(gate.pk).card
-        return found
 
 
 def test_arguments_that_do_not_fit_are_told_and_nobody_is_asked(files: Files) -> None:
@@ -267,21 +263,13 @@ def unknown(files: Files, arguments: Json) -> str | None:
 
 
 def age_lease(gate: Gate) -> None:
-    """Let the lease of the killed gateway be over."""
-    from datetime import timedelta
-
-    from checkpoints.models import Run
-
     run = Run.objects.get(pk=gate.run_id)
     assert run.lease_until is not None
     Run.objects.filter(pk=run.pk).update(lease_until=run.lease_until - timedelta(minutes=10))
 
 
 def test_the_same_write_is_asked_about_again_once_it_was_made(files: Files) -> None:
-    for _ in range(2):
-        asked = files.call("write_file", WRITE)
-        files.world.decides()
-        assert not asked.result(PATIENCE).is_error
+    assert written(files) != written(files)
     assert Gate.objects.filter(team=files.world.team).count() == 2
     assert files.calls == ["write_file", "write_file"]
 

@@ -27,13 +27,10 @@ READ: Json = {"path": "note.txt"}
 
 
 def tool(name: str, description: str = "") -> Json:
-    """A tool as a server lists it."""
     return {"name": name, "description": description, "inputSchema": {"type": "object"}}
 
 
 def listed(files: Files) -> dict[str, str | None]:
-    """The tools that an agent sees now, with their descriptions."""
-
     async def do() -> dict[str, str | None]:
         async with files.client() as client:
             return {each.name: each.description for each in (await client.list_tools()).tools}
@@ -42,8 +39,6 @@ def listed(files: Files) -> dict[str, str | None]:
 
 
 def instructions(files: Files) -> str | None:
-    """What an agent reads of the server now."""
-
     async def do() -> str | None:
         async with files.client() as client:
             return client.instructions

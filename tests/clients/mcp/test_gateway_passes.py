@@ -48,7 +48,6 @@ class Talk:
 
     @asynccontextmanager
     async def client(self, **can: Any) -> AsyncIterator[Client]:
-        """A client of the gateway, with callbacks for what it can do."""
         rules = self.folder / "policy.json"
         rules.write_text(json.dumps({"wait": PATIENCE, **self.policy}))
         words = ["gateway", "--policy", str(rules), "--known", "-", *self.behind]
@@ -76,7 +75,6 @@ def talk(request: pytest.FixtureRequest, mode: str, world: World, tmp_path: Path
 
 
 def listening(start_service: Starter, **env: str) -> str:
-    """The address of a talking server."""
     port = free_port()
     start_service("talking", [sys.executable, "-m", NAMES, str(port)], env).says("Uvicorn running")
     return f"http://127.0.0.1:{port}/mcp"

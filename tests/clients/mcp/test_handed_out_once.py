@@ -124,7 +124,6 @@ def test_what_was_read_by_the_gates_number_is_not_for_the_next_call(shared_web: 
 
 
 def handed(world: World, gate: Gate, to: str, **more: str) -> Any:
-    """Take the approval as a program does."""
     import httpx
 
     from tests.clients.mcp.test_endpoint import HEADERS

@@ -44,7 +44,6 @@ def event(tool: str = "Bash", input: Json | None = None, *, id: str | None = "to
 
 
 def started(world: World, settings: Path | None = None, **env: str) -> subprocess.Popen[bytes]:
-    """The hook's process."""
     words = WARM.standing("-m", "holdpoint.command", "hook", *(["--settings", str(settings)] if settings else []))
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDPOINT")}
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -64,12 +63,10 @@ def heard(process: subprocess.Popen[bytes], sent: object) -> Json | None:
 
 
 def asked(world: World, sent: object, settings: Path | None = None, **env: str) -> Future[Json | None]:
-    """The answer of a hook beside the test."""
     return POOL.submit(lambda: heard(started(world, settings, **env), sent))
 
 
 def settings(folder: Path, **told: Any) -> Path:
-    """A file of settings."""
     file = folder / "hook.json"
     file.write_text(json.dumps(told))
     return file
@@ -302,7 +299,6 @@ PAGES = ROOT / "docs" / "frameworks"
 
 
 def first(page: str, language: str) -> str:
-    """The first block of code in a language."""
     found = re.search(rf"```{language}\n(.*?)```", (PAGES / page).read_text(), re.DOTALL)
     assert found is not None
     return found[1]

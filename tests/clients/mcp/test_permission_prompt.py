@@ -247,7 +247,6 @@ def test_many_prompts_at_once_get_the_answers_of_two_people(world: World, caplog
 
 
 def opened(world: World, number: int) -> list[Gate] | None:
-    """All gates, once there are so many."""
     found = list(Gate.objects.open().filter(team=world.team).order_by("pk"))
     return found if len(found) == number else None
 

@@ -43,7 +43,6 @@ class Teller:
 
 
 def make_teller(framework: str, web: str, start_service: Starter) -> Teller:
-    """Return the program of a framework."""
     if framework == "openai_agents":
         differs: dict[str, Any] = {
             "file": "openai_teller.py", "paid": "paid 20.00",

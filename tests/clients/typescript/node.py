@@ -100,7 +100,6 @@ def _run(*command: str) -> None:
 
 
 def main(words: Sequence[str]) -> int:
-    """Do what is asked for; return the exit code."""
     try:
         build()
         if "check" in words:

@@ -50,7 +50,6 @@ def elsewhere(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def decide(page: Page, gate: int, *, amount: str = "", choice: str = "approve", feedback: str = "") -> None:
-    """Decide a gate on its page."""
     page.goto(f"/gates/{gate}/")
     if amount:
         page.fill(AMOUNT, amount)
@@ -115,7 +114,6 @@ class Agent:
         self.messages = folder / "messages.json"
 
     def start(self) -> Service:
-        """Start it, or start it again."""
         env = self.world.env | {"NODE_DEBUG": "holdpoint"}
         return self.start_service("agent", ["node", str(self.script), str(self.messages)], env)
 

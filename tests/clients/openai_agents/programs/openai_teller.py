@@ -24,7 +24,6 @@ from agents import (
 
 
 def say(*words: object) -> None:
-    """Write a line where the test reads it."""
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
 
@@ -79,19 +78,14 @@ def shell(asked: ShellCommandRequest) -> str:
 
 
 async def heard(event: StreamEvent) -> None:
-    """Say what was streamed."""
     say("event", event.type, getattr(event, "name", ""))
 
 
 class Said(RunHooks[Any]):
-    """A program's own hooks."""
-
     async def on_tool_start(self, context: RunContextWrapper[Any], agent: Any, tool: Any) -> None:
-        """Say it."""
         say("hook start", tool.name)
 
     async def on_tool_end(self, context: RunContextWrapper[Any], agent: Any, tool: Any, result: object) -> None:
-        """Say it."""
         say("hook end", tool.name)
 
 
@@ -112,7 +106,6 @@ AGENTS = {"plain": plain, "desk": desk, "chief": chief, "renamed": renamed, "les
 
 
 async def main(name: str, how: str, *more: str) -> None:
-    """Run, defer or resume an agent, and say its end."""
     agent, hooks = AGENTS[name], Said()
     if os.environ.get("SAVED_BY"):
         run_state.CURRENT_SCHEMA_VERSION = os.environ["SAVED_BY"]

@@ -19,7 +19,6 @@ MODEL = "openai-responses:gpt-5.2"
 
 
 def say(*words: object) -> None:
-    """Write a line where the test reads it."""
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
 
@@ -101,7 +100,6 @@ AGENTS: dict[str, Any] = {"plain": plain, "elsewhere": plain, "clerk": clerk, "l
 
 
 async def main(name: str, how: str, *more: str) -> None:
-    """Run, defer or resume an agent, and say its end."""
     agent = AGENTS[name]
     if os.environ.get("SAVED_BY"):
         newer: Any = SimpleNamespace(dump_python=lambda *_, **__: [{"kind": os.environ["SAVED_BY"]}])
