@@ -32,8 +32,8 @@ QUIET = {
 def install(version: str, folder: Path) -> Path:
     """Install a version for this machine, and return its binary."""
     package = f"@anthropic-ai/claude-code@{version}"
-    words = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--prefix", folder]
-    subprocess.run([*words, package], check=True)
+    words = "npm install --no-audit --no-fund --ignore-scripts --loglevel=error --prefix".split()
+    subprocess.run([*words, str(folder), package], check=True)
     return max(folder.glob("node_modules/@anthropic-ai/claude-code-*/claude"), key=lambda each: each.stat().st_size)
 
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from .importing import main
+from . import importing
 
-sys.exit(main())
+sys.exit(importing.main())
