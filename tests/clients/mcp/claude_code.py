@@ -32,7 +32,7 @@ QUIET = {
 def install(version: str, folder: Path) -> Path:
     """Install a version for this machine, and return its binary."""
     package = f"@anthropic-ai/claude-code@{version}"
-    words = "npm install --no-audit --no-fund --ignore-scripts --loglevel=error --prefix".split()
+    words = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--prefix"]
     subprocess.run([*words, str(folder), package], check=True)
     return max(folder.glob("node_modules/@anthropic-ai/claude-code-*/claude"), key=lambda each: each.stat().st_size)
 
