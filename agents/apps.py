@@ -1,3 +1,4 @@
+
 from django.apps import AppConfig
 
 
@@ -22,8 +23,8 @@ class AgentsConfig(AppConfig):
         from checkpoints.signals import run_needs_attention
 
         from .compatibility import preflight, validation
+        from .effects import ledger
         from .moves import impact, impact_facts
-        from .queries import receipts, repeats
         from .questions import offering
         from .ringing import doorbell
         from .runs import retention
@@ -35,8 +36,8 @@ class AgentsConfig(AppConfig):
         validation.register()
         offering.register()
         preflight.register()
-        impact_sources.register(impact.history_of, impact_facts.stamp_of, repeats.repeats_of)
-        performed.register(receipts.given, unrun.why, receipts.done_alike)
+        impact_sources.register(impact.history_of, impact_facts.stamp_of, ledger.repeats_of)
+        performed.register(ledger.given, unrun.why, ledger.done_alike)
         ringing.register(doorbell.ring_for_delivery)
         notifying.register(doorbell.ring_for_notices)
         covered_rows.register(covered_rows.CoveredTable(Effect, Effect.objects.covered, BEGUN))

@@ -2,11 +2,8 @@
 
 from django.urls import path
 
-from agents.views.checkpoints import checkpoint, comparison, names, notes, reveals
-from agents.views.moves import edits, forks, orders, previews
-from agents.views.run_page import events, run
-
-from .views import agents, devices, jump, run_list, signals, tokens
+from agents.pages import agents, checkpoint, comparison, devices, edits, forks, jump, orders, run_list, signals, tokens
+from agents.pages.run import page as run
 
 urlpatterns = [
     path("jump/", jump.page, name="jump"),
@@ -24,12 +21,12 @@ urlpatterns = [
     path("runs/<int:run_id>/", run.page, name="run"),
     path("runs/<int:run_id>/timeline/", run.timeline, name="run-timeline"),
     path("runs/<int:run_id>/spoken/", run.spoken, name="run-spoken"),
-    path("runs/<int:run_id>/events/", events.page, name="run-events"),
+    path("runs/<int:run_id>/events/", run.events_page, name="run-events"),
     path("runs/<int:run_id>/verification/", run.verification, name="run-verification"),
     path("runs/<int:run_id>/comparisons/", comparison.page, name="run-comparisons"),
     path("runs/<int:run_id>/cancellations/", orders.cancel, name="run-cancellations"),
-    path("runs/<int:run_id>/forms/", previews.form, name="run-forms"),
-    path("runs/<int:run_id>/impacts/", previews.impact, name="run-impacts"),
+    path("runs/<int:run_id>/forms/", orders.form, name="run-forms"),
+    path("runs/<int:run_id>/impacts/", orders.impact, name="run-impacts"),
     path("runs/<int:run_id>/rewinds/", orders.rewind, name="run-rewinds"),
     path("runs/<int:run_id>/edits/", edits.create, name="run-edits"),
     path("runs/<int:run_id>/forks/", forks.create, name="run-forks"),
@@ -38,15 +35,15 @@ urlpatterns = [
     path("runs/<int:run_id>/signals/", signals.send, name="run-signals"),
     path("runs/<int:run_id>/settlements/", orders.settle, name="run-settlements"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/", checkpoint.page, name="checkpoint"),
-    path("runs/<int:run_id>/checkpoints/<int:seq>/names/", names.create, name="checkpoint-names"),
-    path("runs/<int:run_id>/checkpoints/<int:seq>/names/removals/", names.remove, name="checkpoint-name-removals"),
-    path("runs/<int:run_id>/checkpoints/<int:seq>/notes/", notes.create, name="checkpoint-notes"),
+    path("runs/<int:run_id>/checkpoints/<int:seq>/names/", checkpoint.name, name="checkpoint-names"),
+    path("runs/<int:run_id>/checkpoints/<int:seq>/names/removals/", checkpoint.unname, name="checkpoint-name-removals"),
+    path("runs/<int:run_id>/checkpoints/<int:seq>/notes/", checkpoint.add_note, name="checkpoint-notes"),
     path(
         "runs/<int:run_id>/checkpoints/<int:seq>/notes/<int:note>/removals/",
-        notes.remove,
+        checkpoint.remove_note,
         name="checkpoint-note-removals",
     ),
-    path("runs/<int:run_id>/checkpoints/<int:seq>/reveals/", reveals.create, name="checkpoint-reveals"),
+    path("runs/<int:run_id>/checkpoints/<int:seq>/reveals/", checkpoint.reveal, name="checkpoint-reveals"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/edit/", edits.page, name="checkpoint-edit"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/fork/", forks.page, name="checkpoint-fork"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/value<path:pointer>", checkpoint.value, name="checkpoint-value"),

@@ -13,9 +13,9 @@ from ninja import Router
 from pydantic import Field
 
 from agents import device_codes, tokens
+from agents.access import address_of
 from agents.api.protocol import ApiSchema
 from agents.models import TokenScope
-from agents.queries.access import address_of
 from agents.text import one_line
 from checkpoints import actors
 from checkpoints.postgresql.sql import make_storable

@@ -10,11 +10,11 @@ from ninja import Query, Router
 from ninja.errors import AuthenticationError
 from pydantic import Field, field_validator
 
+from agents.access import Gone, reader_of, run_or_404
 from agents.api.protocol import ApiSchema, answer_json, require_scope, token_of
 from agents.api.protocol.paging import MOST
 from agents.api.protocol.waiting import AGAIN, AWAITS, LONGEST, TOLD
 from agents.models import TokenScope
-from agents.queries.access import Gone, reader_of, run_or_404
 from agents.remote import lost_programs
 from approvals.live.access import Access, access_as, access_of
 from approvals.live.facts import audience, fact_of

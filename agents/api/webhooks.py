@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Query, Router
 from pydantic import Field
 
+from agents.access import reader_of
 from agents.api.protocol import (
     ApiSchema,
     Fault,
@@ -26,7 +27,6 @@ from agents.api.protocol import (
 )
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
-from agents.queries.access import reader_of
 from approvals.models import Webhook
 from approvals.models.webhook import TooManyWebhooks, WebhookRefused
 from approvals.outbound import targets

@@ -8,7 +8,8 @@ from uuid import UUID
 from django.db import models
 
 from checkpoints.errors import NotVerified
-from checkpoints.models import Run
+from checkpoints.models import Checkpoint, Run
+from checkpoints.runs.plans import spec_of
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
@@ -31,6 +32,12 @@ class OpenResourceQuerySet(models.QuerySet["OpenResource"]):
         places = {id: number for number, id in enumerate(path)}
         found = self.filter(checkpoint__in=list(places), name__in=list(names))
         return {row.name: row for row in sorted(found, key=lambda row: places[row.checkpoint])}
+
+    def described_at(self, checkpoint: Checkpoint) -> list[OpenResource]:
+        """List what the checkpoint's step held open, by name. Needs its plan, which says whether it may."""
+        steps = {step.name: step for step in spec_of(checkpoint.plan).steps}
+        holds = checkpoint.step in steps and steps[checkpoint.step].holds
+        return list(self.filter(checkpoint=checkpoint.pk).order_by("name")) if holds else []
 
     def copy(self, run_id: int, source: UUID, checkpoint: UUID) -> None:
         """Keep the descriptions of one checkpoint with another too, which reuses its output."""

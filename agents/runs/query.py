@@ -131,3 +131,10 @@ def counts(teams: Collection[int]) -> dict[str, Capped]:
         cursor.execute(f"SELECT {', '.join([_COUNT] * len(asked))}", values)  # constants, values apart
         found = cursor.fetchone()
     return {status: Capped(min(item, MOST), item > MOST) for status, item in zip(asked, found, strict=True)}
+
+
+def starter_name(run: Run) -> str:
+    """Return the name of whoever started the run, as people know it."""
+    if run.started_by:
+        return run.started_by.get_full_name() or run.started_by.get_username()
+    return "Holdpoint" if run.started_as == "system" else run.started_as.partition(":")[2] or run.started_as

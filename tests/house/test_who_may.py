@@ -6,14 +6,12 @@ whoever started a run, is a copy of a rule, and a copy that is forgotten is a ho
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from checkpoints.access import permissions
+from collections.abc import Iterator
+import ast
+import pytest
+import re
+from pathlib import Path
 from tests.harness.session import ROOT
 
 APPS = ("agents", "approvals", "checkpoints", "config")
@@ -65,7 +63,7 @@ EXCEPTIONS = {
     ("config/local/seed.py", "user_permissions"): "makes the people of the sample data",
     ("agents/api/programs/withdrawals.py", "started_by_id"): "whose own program asks, which the API's door has let in",
     ("agents/runs/query.py", "started_by_id"): "a filter of a list, over the teams that the reader sees",
-    ("agents/queries/first_steps.py", "Right"): "asks whether anybody may decide yet, of an installation",
+    ("agents/templatetags/first_steps.py", "Right"): "asks whether anybody may decide yet, of an installation",
     ("checkpoints/access/missing_permission.py", "is_superuser"): "of colleagues who give a permission, to name them",
 }
 

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
+from agents.access import reader_of
 from agents.api.protocol import (
     ApiSchema,
     Key,
@@ -23,7 +24,6 @@ from agents.api.protocol import (
 )
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
-from agents.queries.access import reader_of
 from approvals.decisions.bulk import orders
 from approvals.decisions.bulk.carrying_out import carry_out
 from approvals.decisions.bulk.orders import BulkChoice, BulkProgress, BulkSubmission

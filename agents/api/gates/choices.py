@@ -11,10 +11,10 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
+from agents.access import reader_of
 from agents.api.protocol import ApiSchema, GateId, answer_json, one_of, require_scope
 from agents.api.runs.impacts import ImpactAnswer
 from agents.models import TokenScope
-from agents.queries.access import reader_of
 from approvals.cards.likeness import Likeness
 from approvals.consequences.done_before import done_before
 from approvals.consequences.gate import GateImpacts

@@ -10,6 +10,7 @@ from ninja import Router
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from agents.access import reader_of
 from agents.api.protocol import (
     ApiSchema,
     GateId,
@@ -24,7 +25,6 @@ from agents.api.protocol import (
 )
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
-from agents.queries.access import reader_of
 from approvals.decisions import deciding
 from approvals.decisions.decision_impact import LENGTH
 from approvals.decisions.submission import MOST_NAMED, Submission

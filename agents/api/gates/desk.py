@@ -11,11 +11,11 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
+from agents.access import reader_of
 from agents.api.protocol import ApiSchema, GateId, answer_json, require_scope
 from agents.api.protocol.idempotency_keys import Key, do_once
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
-from agents.queries.access import reader_of
 from approvals.assignments import claims, reassigning
 from approvals.assignments.errors import NotAsked
 from approvals.gates.page.desk import GateDesk

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
+from agents.access import reader_of
 from agents.api.protocol import (
     ApiSchema,
     GateId,
@@ -24,7 +25,6 @@ from agents.api.protocol import (
 )
 from agents.api.protocol.exact_json import splice_json
 from agents.models import TokenScope
-from agents.queries.access import reader_of
 from approvals.consequences.outcome_fates import STATES, read_fates
 from approvals.models import Gate, Outcome, Proposal
 from approvals.policy import required

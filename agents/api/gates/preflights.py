@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
+from agents.access import Gone, run_or_404
 from agents.api.protocol import ApiSchema, GateId, RunId, answer_json, one_of, require_scope
 from agents.models import TokenScope
-from agents.queries.access import Gone, run_or_404
 from approvals.gates import preflight_facts
 from approvals.preflight.checks import ORDER
 from approvals.views.access import gate_or_404, why_gone

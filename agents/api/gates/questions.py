@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
+from agents.access import reader_of
 from agents.api.protocol import (
     ApiSchema,
     GateId,
@@ -23,7 +24,6 @@ from agents.api.protocol import (
 )
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
-from agents.queries.access import reader_of
 from agents.remote import reach
 from agents.work_errors import WorkRefused
 from approvals.gates import questions, thread

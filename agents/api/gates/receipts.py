@@ -9,9 +9,9 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
+from agents.access import reader_of
 from agents.api.protocol import ApiSchema, GateId, answer_json, gate_page, one_of, require_scope
 from agents.models import TokenScope
-from agents.queries.access import reader_of
 from approvals.models import Gate, Outcome
 from approvals.presentation.gate_facts.fate_words import RESULTS
 from approvals.presentation.gate_page.page import GatePage

@@ -8,9 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
+from agents.access import reader_of
 from agents.api.protocol import ApiSchema, Page, Paging, one_of, require_scope
 from agents.models import TokenScope
-from agents.queries.access import reader_of
 from approvals.gates.lists.queues import seen_by
 from approvals.models import Gate, Tool
 

@@ -8,10 +8,10 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
+from agents.access import reader_of
 from agents.api.protocol import GateId, Key, answer_json, do_once, require_scope
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
-from agents.queries.access import reader_of
 from approvals.decisions.undoing.take_back import recorded, take_back_within
 from approvals.views.access import gate_or_404
 

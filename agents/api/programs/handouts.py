@@ -9,11 +9,11 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
+from agents.access import reader_of
 from agents.api.protocol import ApiSchema, GateId, Key, actor_of, answer_json, do_once, require_scope
 from agents.api.protocol.idempotency_keys import free_key
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
-from agents.queries.access import reader_of
 from agents.remote import reach
 from agents.remote.hand_out import hand_out
 from approvals.views.access import gate_or_404

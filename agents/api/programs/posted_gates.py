@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from django.http import HttpRequest, HttpResponse
 from pydantic import Field
 
+from agents.access import reader_of
 from agents.api.gates import gates
 from agents.api.gates.cards import WIRE, AskedAction, CardText, Quoted
 from agents.api.protocol import ApiSchema, Key, actor_of, do_once, require_scope, throttling, token_of
@@ -17,7 +18,6 @@ from agents.api.protocol.idempotency_keys import REPLAYED
 from agents.api.runs.moves import Order
 from agents.api.runs.turns import TurnAnswer, turn_response
 from agents.models import TokenScope
-from agents.queries.access import reader_of
 from agents.remote import policy_of_token
 from agents.remote import post_gate as posting
 from agents.remote.implied_plan import PostedGate

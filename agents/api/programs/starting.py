@@ -9,6 +9,7 @@ from django.contrib.auth.models import Group
 from django.http import HttpRequest, HttpResponse
 from pydantic import Field
 
+from agents.access import reader_of
 from agents.api.protocol import Key, actor_of, do_once, require_scope, token_of
 from agents.api.protocol import answer_json as plain
 from agents.api.runs.moves import Order
@@ -17,7 +18,6 @@ from agents.api.runs.runs import router as runs
 from agents.definition import registry
 from agents.errors import FieldError, UnknownAgent
 from agents.models import Client, Registration, TokenScope
-from agents.queries.access import reader_of
 from agents.remote import plans as outside
 from agents.runs import start
 from agents.text import one_line

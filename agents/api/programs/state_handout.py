@@ -17,11 +17,11 @@ from typing import Any
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 
+from agents.access import reader_of
 from agents.api.protocol import do_once, exact_json, token_of
 from agents.api.runs.turns import turn_response
 from agents.definition import fields
 from agents.models import Effect
-from agents.queries.access import reader_of
 from agents.remote import plans, reach, session_cache
 from agents.remote.turns import RemoteTurn
 from agents.session import translate_history

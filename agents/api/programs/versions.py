@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
+from agents.access import reader_of
 from agents.api.gates.cards import SCHEMA
 from agents.api.protocol import (
     AgentName,
@@ -24,7 +25,6 @@ from agents.api.protocol import (
 from agents.api.runs.moves import Order
 from agents.definition.options import default_of
 from agents.models import TokenScope
-from agents.queries.access import reader_of
 from agents.remote import plans as outside
 from agents.remote import policy_of_token
 from agents.work_errors import WorkNotAllowed

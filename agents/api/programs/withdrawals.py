@@ -8,11 +8,11 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
+from agents.access import reader_of
 from agents.api.gates.outcomes import OutcomeAnswer, answer_outcome
 from agents.api.protocol import GateId, Key, actor_of, do_once, require_scope, token_of
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
-from agents.queries.access import reader_of
 from agents.remote import reach
 from agents.text import one_line
 from agents.work_errors import WorkNotAllowed, WorkRefused

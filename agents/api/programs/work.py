@@ -13,13 +13,13 @@ from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Router
 
+from agents.access import reader_of
 from agents.api.protocol import Key, RunId, actor_of, exact_json, require_scope, token_of
 from agents.api.runs.checkpoints import router as checkpoints
 from agents.api.runs.effects import router as effects
 from agents.api.runs.turns import TurnAnswer, TurnWithState, turn_response
 from agents.errors import FieldError
 from agents.models import Client, Effect, TokenScope
-from agents.queries.access import reader_of
 from agents.remote import asking, reach, results, session_cache, turns
 from agents.remote.results import StepWrites
 from agents.remote.turns import RemoteTurn

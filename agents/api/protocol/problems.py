@@ -8,6 +8,7 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
+from agents.access import Gone
 from agents.definition.fields import strip_prefix
 from agents.errors import (
     ConfigRefused,
@@ -19,7 +20,6 @@ from agents.errors import (
     RewindRefused,
     UnknownAgent,
 )
-from agents.queries.access import Gone
 from agents.work_errors import KeyRefused, OwnerLacksFactor, TokenNotAllowed, TooManyGates, WorkRefused
 from approvals.assignments.errors import DeskRefused
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed

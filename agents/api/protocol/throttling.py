@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja.errors import Throttled
 from ninja.throttling import BaseThrottle
 
-from agents.queries.access import address_of
+from agents.access import address_of
 
 from . import problem_details, rate_counter
 from .auth import token_of, who_asks

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agents.api.protocol import AgentName, ApiSchema, answer_json, one_of, require_scope
 from agents.models import TokenScope
-from agents.queries.known_agents import KnownAgent, known_to
+from agents.runs.known_agents import KnownAgent, known_to
 from checkpoints.runs.plans import PlanSpec, spec_of
 from checkpoints.values.canonical_json import encode_canonical
 

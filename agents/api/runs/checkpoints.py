@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
+from agents.access import checkpoint_or_404, run_or_404
 from agents.api.protocol import (
     ApiSchema,
     Hex,
@@ -22,9 +23,8 @@ from agents.api.protocol import (
     one_of,
     require_scope,
 )
-from agents.models import TokenScope
-from agents.queries.access import run_or_404
-from agents.queries.checkpoint import checkpoint_or_404, held_open, patch_between
+from agents.comparison import patch_between
+from agents.models import OpenResource, TokenScope
 from approvals.gates.state_secrets import veil_of
 from checkpoints import store
 from checkpoints.audit import verify_runs
@@ -166,7 +166,7 @@ def get_checkpoint(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpRespons
     state, veil = store.load_checkpoint(row.id).state, veil_of(row)
     masked = encode_canonical(list(veil.places(state)))
     shown = exact_json.of_state(veil.masked(state, named=True))
-    held = encode_canonical({resource.name: resource.content for resource in held_open(row)})
+    held = encode_canonical({resource.name: resource.content for resource in OpenResource.objects.described_at(row)})
     named = encode_canonical(getattr(row, "named", ""))
     return answer_json(CheckpointSummary.from_orm(row), masked=masked, name=named, held=held, state=shown)
 

@@ -8,11 +8,11 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
+from agents import comparison
+from agents.access import run_or_404
 from agents.api.protocol import ApiSchema, RunId, Text, exact_json, require_scope
+from agents.comparison import patch_between
 from agents.models import TokenScope
-from agents.queries import comparison
-from agents.queries.access import run_or_404
-from agents.queries.checkpoint import patch_between
 
 router = Router(tags=["checkpoints"], auth=require_scope(TokenScope.READ))
 PLACE = r"^(R-)?[0-9]{1,12}([.][0-9]{1,9})?$"

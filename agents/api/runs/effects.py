@@ -9,12 +9,11 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
+from agents.access import run_or_404
 from agents.api.protocol import ApiSchema, Page, Paging, RunId, one_of, or_null, require_scope
+from agents.effects.ledger import LedgerRow, off_course, rows_of
 from agents.models import Effect, TokenScope
-from agents.presentation.timeline.facts import TimelineEffect
-from agents.queries.access import run_or_404
-from agents.queries.performed_effects import off_course, rows_of
-from agents.queries.run_row import read_course
+from agents.runs.course import read_course
 
 from .turns import KEY
 
@@ -63,7 +62,7 @@ class EffectSummary(ApiSchema):
     """When its result was known; null until then."""
 
     @staticmethod
-    def resolve_unsettled(row: TimelineEffect, context: dict[str, Any]) -> bool:
+    def resolve_unsettled(row: LedgerRow, context: dict[str, Any]) -> bool:
         return row.id in context["left"]
 
 

@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import ConfigDict, Field
 
+from agents.access import checkpoint_or_404, reader_of, run_or_404
 from agents.api.protocol import (
     Described,
     Key,
@@ -33,8 +34,6 @@ from agents.moves import cancel as cancelling
 from agents.moves import fork as forks
 from agents.moves import impact as impacts
 from agents.moves import rewind as rewinds
-from agents.queries.access import reader_of, run_or_404
-from agents.queries.checkpoint import checkpoint_or_404
 from approvals.impact import Impact
 from checkpoints.models import Run
 

@@ -8,9 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
+from agents.access import Gone
 from agents.api.protocol import ApiSchema, Key, RunId, Seq, actor_of, answer_json, do_once, require_scope
 from agents.models import TokenScope
-from agents.queries.access import Gone
 from checkpoints.errors import CheckpointRemoved
 from checkpoints.runs import holds
 

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
+from agents.access import reader_of, run_or_404
 from agents.api.protocol import (
     ApiSchema,
     Page,
@@ -21,10 +22,9 @@ from agents.api.protocol import (
     refuse_unknown,
     require_scope,
 )
+from agents.api.runs import child_records
 from agents.models import ChildLink, TokenScope
-from agents.queries import child_records
-from agents.queries.access import reader_of, run_or_404
-from agents.queries.run_story import starter_name
+from agents.runs.query import starter_name
 from agents.text import one_line
 from approvals.models import Gate
 from checkpoints.models import Run

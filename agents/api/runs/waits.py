@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Path, Query, Router
 from pydantic import Field, StringConstraints
 
+from agents.access import reader_of, run_or_404
 from agents.api.protocol import (
     ApiSchema,
     Key,
@@ -25,7 +26,6 @@ from agents.api.protocol import (
 )
 from agents.api.protocol.waiting import AWAITS, LONGEST
 from agents.models import Signal, TokenScope
-from agents.queries.access import reader_of, run_or_404
 from agents.waits import signals, suspend
 from agents.work_errors import WorkNotAllowed
 from approvals.schema import redact

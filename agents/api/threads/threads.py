@@ -17,12 +17,12 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
+from agents.access import reader_of
 from agents.api.programs.starting import agent_of, team_of
 from agents.api.protocol import ApiSchema, Key, actor_of, do_once, require_scope
 from agents.api.protocol.exact_json import of_state
 from agents.errors import FieldError
 from agents.models import TokenScope
-from agents.queries.access import reader_of
 from agents.threads import copying, history, reading, removing, saving
 from agents.threads.pending import Write
 from agents.threads.places import Owner, Place

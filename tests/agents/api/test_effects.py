@@ -5,8 +5,8 @@ from __future__ import annotations
 from agents.models import Effect
 from approvals.models import Gate, Grant
 from tests.agents.moves.conftest import _only_these_agents, ledger
+from tests.agents.pages.moves.sent_orders import booked, member
 from tests.agents.remote.outside_program import Program, decide
-from tests.agents.views.moves.sent_orders import booked, member
 from tests.factories import MEMBER, ann, make_team
 from tests.factories.tokens import bearing, make_token
 

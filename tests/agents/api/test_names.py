@@ -9,7 +9,7 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 
 from checkpoints.models import Hold, Run
-from tests.agents.views.moves.sent_orders import member
+from tests.agents.pages.moves.sent_orders import member
 from tests.factories import make_user
 from tests.factories.driven_runs import advance, make_run
 from tests.harness.known_agents import sample_agents

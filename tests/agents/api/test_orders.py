@@ -13,7 +13,7 @@ from agents.api.interface import example_of
 from checkpoints.models import Run
 from tests.agents.moves.conftest import _only_these_agents, ledger
 from tests.agents.moves.moved_runs import after, before, edit
-from tests.agents.views.moves.sent_orders import booked, member
+from tests.agents.pages.moves.sent_orders import booked, member
 from tests.factories.driven_runs import advance_to_rest, state
 
 from .sent_requests import document

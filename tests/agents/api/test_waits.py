@@ -14,7 +14,7 @@ from agents import tokens
 from agents.models import Signal, TokenScope, Wait
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event, Run
-from tests.agents.views.moves.sent_orders import member
+from tests.agents.pages.moves.sent_orders import member
 from tests.factories import REVIEWER, ann, make_team
 from tests.factories.driven_runs import advance, make_run, state
 from tests.harness.known_agents import knowing_only

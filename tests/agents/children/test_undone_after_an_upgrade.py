@@ -15,7 +15,7 @@ from agents.moves import rewind
 from agents.runner import version_upgrade
 from checkpoints import store
 from checkpoints.models import Run
-from tests.agents.views.moves.sent_orders import member
+from tests.agents.pages.moves.sent_orders import member
 from tests.factories import ann
 from tests.factories.driven_runs import answer, make_run, open_gate
 

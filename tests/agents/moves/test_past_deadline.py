@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from agents.serving.sweeper import Sweeper
 from checkpoints.models import Run
-from tests.agents.views.moves.sent_orders import member
+from tests.agents.pages.moves.sent_orders import member
 from tests.factories.driven_runs import advance, advance_to_rest, answer, make_run, open_gate
 
 from .moved_runs import before, die, edit, fates, lines, rewind

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from checkpoints.models import Run
 from tests.agents.children.pages.test_page import page, text_of
-from tests.agents.views.moves.sent_orders import member
+from tests.agents.pages.moves.sent_orders import member
 from tests.factories.driven_runs import advance, make_run
 
 from .launches import decide, gate, launch, open_steps
@@ -53,7 +53,7 @@ def test_the_gate_says_that_the_run_goes_on(ledger: Path) -> None:
 
 
 def test_a_rewind_names_only_the_gates_that_it_withdraws(ledger: Path) -> None:
-    from agents.views.run_page.offered_moves import closing
+    from agents.pages.run.offered_moves import closing
 
     run = launch(ledger)
     first, second = (gate(run, step).pk for step in open_steps(run))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.presentation.timeline.timeline import build
-from agents.queries.run_row import read
-from agents.queries.run_story import scene_of
+from agents.pages.run.row import read_again
+from agents.pages.run.story import scene_of
+from agents.pages.run.timeline import build
 from agents.steps import retry
 from checkpoints import store
 from checkpoints.models import Checkpoint, Run
@@ -135,7 +135,7 @@ def test_a_worker_killed_when_its_guard_asks_asks_once(place: str, ledger: Path,
 def test_a_catch_is_told_on_the_timeline_with_the_failure_that_it_caught() -> None:
     run = advance(make_run("catcher", mode="hopeless"))
     reader = ann(run.team)
-    row = next(row for row in build(scene_of(read(run, reader), reader).story).rows if row.name == "Clever")
+    row = next(row for row in build(scene_of(read_again(run, reader), reader).story).rows if row.name == "Clever")
     assert (row.mark.word, [remark.text for remark in row.remarks]) == (
         "failed, continued at another step",
         ["the run goes on with “Simple”"],

@@ -13,7 +13,7 @@ from approvals.live.consumer import LiveConsumer
 from approvals.sessions import SessionStore
 from checkpoints.events import commit_order
 from checkpoints.models import Event, Run
-from tests.agents.views.stored_histories import ORDER, begin
+from tests.agents.pages.stored_histories import ORDER, begin
 from tests.factories import bob, eve, make_team
 from tests.harness.open_sockets import Socket
 from tests.harness.signed_in_clients import session_of

@@ -93,7 +93,7 @@ def test_the_page_and_the_api_say_it_too() -> None:
     assert answer.json()["detail"].startswith(f"You need the permission “start runs” in {team.name}. Ada Root can")
 
 
-@pytest.mark.parametrize("folder", ["agents/views", "agents/api", "agents/remote", "approvals/views"])
+@pytest.mark.parametrize("folder", ["agents/pages", "agents/api", "agents/remote", "approvals/views"])
 def test_no_refusal_of_a_page_or_the_api_is_without_words(folder: str) -> None:
     refusals = {"PermissionDenied", "WorkNotAllowed", "RewindNotAllowed", "RevealNotAllowed", "MayNotErase"}
     files = Path(ROOT / folder).rglob("*.py")

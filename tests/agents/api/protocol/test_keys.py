@@ -22,7 +22,7 @@ from tests.agents.api.test_doors import refusal
 from tests.agents.api.test_orders import SIZE, post
 from tests.agents.moves.conftest import _only_these_agents, ledger
 from tests.agents.moves.moved_runs import edit
-from tests.agents.views.moves.sent_orders import booked, member
+from tests.agents.pages.moves.sent_orders import booked, member
 from tests.factories import MEMBER, ann, make_gate, make_run, make_team
 from tests.factories.driven_runs import advance_to_rest
 from tests.factories.tokens import bearing, make_token

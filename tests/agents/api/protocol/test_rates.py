@@ -18,8 +18,8 @@ from django.contrib.auth.models import User
 from django.test import Client, RequestFactory
 from limits.storage import memory
 
+from agents.access import address_of
 from agents.api.protocol import rate_counter, throttling
-from agents.queries.access import address_of
 from tests.agents.api.sent_requests import address, document, gate
 from tests.agents.api.test_doors import refusal
 from tests.agents.api.test_waiting import Answered

@@ -15,7 +15,7 @@ from approvals.consequences.gate import GateImpacts
 from approvals.presentation.drawing.impact_lines import lines_of
 from checkpoints import actors
 from checkpoints.models import Run
-from tests.agents.views.moves.sent_orders import member
+from tests.agents.pages.moves.sent_orders import member
 from tests.factories import ann
 from tests.factories.driven_runs import advance, decide, make_run, open_gate, trail
 

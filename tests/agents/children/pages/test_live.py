@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from agents.queries.run_row import CHILDREN
+from agents.pages.run.row import CHILDREN
 from checkpoints.models import Event
 from tests.factories import bob
 from tests.factories.driven_runs import advance, decide

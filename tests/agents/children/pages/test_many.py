@@ -14,11 +14,11 @@ from pydantic import BaseModel
 from agents import Agent, Card, gate, step
 from agents.definition import registry
 from agents.moves import impact
-from agents.queries.run_row import CHILDREN
+from agents.pages.run.row import CHILDREN
 from approvals.models import Gate
 from checkpoints.models import Run
 from tests.agents.open_gates.launches import decide
-from tests.agents.views.moves.sent_orders import member
+from tests.agents.pages.moves.sent_orders import member
 from tests.factories.driven_runs import advance, make_run
 
 from ..families import child, children, make_parent, to_rest

@@ -17,7 +17,7 @@ from agents.models import TokenScope
 from agents.moves import rewind
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
-from tests.agents.views.moves.sent_orders import member
+from tests.agents.pages.moves.sent_orders import member
 from tests.factories import ann, eve, make_policy, make_team, mira
 from tests.factories.driven_runs import advance, make_run, open_gate, trail
 from tests.harness.signed_in_clients import signed_in

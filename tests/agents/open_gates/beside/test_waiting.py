@@ -14,7 +14,7 @@ from checkpoints import crash_points
 from checkpoints.models import Run
 from tests.agents.children.families import children, to_rest
 from tests.agents.children.pages.test_page import page, text_of
-from tests.agents.views.moves.sent_orders import member
+from tests.agents.pages.moves.sent_orders import member
 from tests.factories.driven_runs import advance, advance_to_rest, answer, make_run, open_gate, state, trail
 from tests.harness.racing_threads import race
 

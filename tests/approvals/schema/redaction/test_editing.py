@@ -12,7 +12,7 @@ import pytest
 from approvals.models import Draft, Gate
 from approvals.schema.redact import placeholder_for
 from checkpoints import store
-from tests.agents.views.moves.sent_orders import hidden, texts
+from tests.agents.pages.moves.sent_orders import hidden, texts
 from tests.factories.driven_runs import advance_to_rest, open_gate
 from tests.harness.signed_in_clients import form_of, post, signed_in
 

@@ -1,0 +1,339 @@
+"""The pages of the agents: their steps, figures and versions, and a form that starts a run."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.access import private, reader_of
+from agents.definition import code_changes, registry
+from agents.definition.upcast import version_key
+from agents.errors import FieldError, InputRefused
+from agents.pages.agent_plan import draw_steps
+from agents.runs import stats
+from agents.runs.known_agents import KnownAgent, known_to
+from agents.runs.start import start_run
+from agents.runs.stats import AgentFigures
+from agents.serving import missing_workers
+from agents.serving.missing_workers import Service
+from approvals import forms
+from approvals.insights.durations import SPANS
+from approvals.live import page_frame
+from approvals.presentation.decision_form.answer_forms import blank
+from approvals.presentation.decision_form.faults import FormFault, of_form
+from approvals.schema.walk import (
+    Schema,
+    find_definition,
+    property_schemas,
+    referred_name,
+    sanitise_schema,
+    union_branches,
+)
+from checkpoints import actors
+from checkpoints.access.missing_permission import say_missing_permission
+from checkpoints.access.permissions import START_RUN, teams_where
+from checkpoints.errors import PlanChanged, ValueRefused
+from checkpoints.models import Run
+from checkpoints.models.run import PRIORITIES
+from checkpoints.postgresql.sql import make_storable
+from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
+from checkpoints.values import canonical_json, patch
+
+FORM = "input"  # the prefix of the form's names
+PRIORITY = "priority"  # the form's own field; the fields of the input have pointers, which begin with /
+SHOWN = 50  # versions
+
+
+@require_safe
+@private
+def page(request: HttpRequest) -> HttpResponse:
+    """Show every agent that the reader may see or start."""
+    teams = page_frame.reach_of(request).teams
+    known = known_to(request)
+    found = stats.of_agents({agent.name: [plan.pk for plan in agent.plans] for agent in known}, teams)
+    served = missing_workers.of_plans([plan.pk for agent in known for plan in agent.plans])
+    rows = [(agent, figures_context(agent, found[agent.name], served)) for agent in known]
+    unread = registry.faults() if request.user.is_staff else []
+    return render(request, "agents/list.html", {"rows": rows, "unread": unread})
+
+
+@require_safe
+@private
+def agent(request: HttpRequest, name: str) -> HttpResponse:
+    """Show one agent."""
+    return show(request, _known_or_404(request, name))
+
+
+def figures_context(known: KnownAgent, figures: stats.AgentFigures, served: Mapping[int, Service]) -> dict[str, Any]:
+    """Return the context of agents/_figures.html: the numbers, their bars, and the workers. `served` is by plan id."""
+    version_of = {plan.pk: plan.version for plan in known.plans}
+    late = max(figures.due.items(), key=lambda item: item[1], default=None)
+    heard = [served[plan.pk].heard for plan in known.plans if served[plan.pk].heard]
+    return {
+        "numbers": figures,
+        "ends": draw_ends(figures),
+        "waits": draw_waits(figures),
+        "served": sorted({version_of[plan.pk] for plan in known.plans if served[plan.pk].has_worker}, key=version_key),
+        "heard": max(filter(None, heard), default=None),
+        "late": {"version": version_of[late[0]], "span": late[1], "served": served[late[0]].has_worker}
+        if late
+        else None,
+    }
+
+
+@require_POST
+@private
+def start(request: HttpRequest, name: str) -> HttpResponse:
+    """Start a run with the input. 403 for those who may not; 422 with every fault in its place."""
+    known, reader = _known_or_404(request, name), reader_of(request)
+    teams = teams_where(reader, START_RUN)
+    if not teams.exists():
+        raise PermissionDenied(say_missing_permission(reader, START_RUN))
+    form = request.POST.dict()
+    if change := form.get("change", ""):
+        return show(request, known, posted=forms.applied(form, change))
+    team = teams.filter(pk=form.get("team", "") if re.fullmatch("[0-9]{1,9}", form.get("team", "")) else 0).first()
+    try:
+        run = _started(known, reader, team, form)
+    except InputRefused as refused:
+        return show(request, known, posted=form, errors=refused.errors, status=422)
+    return redirect("run", run.pk)
+
+
+def _started(known: KnownAgent, reader: User, team: Group | None, form: Mapping[str, str]) -> Run:
+    """Start a run and return it. Raises InputRefused."""
+    if team is None:
+        raise InputRefused([FieldError(pointer="", message="choose one of your teams that may start runs")])
+    if known.here is None:
+        raise InputRefused([FieldError(pointer="", message="no version of this agent is deployed on this server")])
+    key = f"start:{reader.pk}:{make_storable(form['key'][:100])}" if form.get("key") else None
+    by, input, priority = actors.of_user(reader), input_of(known, form), priority_of(form)
+    try:
+        return start_run(known.name, input, by=by, team=team, started_by=reader, key=key, priority=priority)
+    except PlanChanged as error:
+        raise InputRefused([FieldError(pointer="", message=str(error))]) from error
+
+
+def priority_of(form: Mapping[str, str]) -> int | None:
+    """Return the chosen priority; None for the agent's own. Raises InputRefused."""
+    chosen = form.get("priority", "")
+    if chosen and chosen not in map(str, PRIORITIES):
+        message = f"takes a number from 0 to {PRIORITIES[-1]}"
+        raise InputRefused([FieldError(pointer=PRIORITY, message=message)])
+    return int(chosen) if chosen else None
+
+
+def input_of(known: KnownAgent, form: Mapping[str, str]) -> Any:
+    """Return the input: as JSON if there is any, else from the fields. Raises InputRefused."""
+    if text := form.get("json", "").strip():
+        try:
+            return canonical_json.parse_json(text)
+        except ValueRefused as refused:
+            raise InputRefused([FieldError(pointer=refused.pointer, message=refused.reason)]) from refused
+    read = form_of(known, form)
+    if read.errors:
+        raise InputRefused([FieldError(pointer=at, message=word) for at, word in read.errors.items()])
+    return read.value
+
+
+def form_of(known: KnownAgent, posted: Mapping[str, str], errors: Mapping[str, str] | None = None) -> forms.Form:
+    """Return the form of the required fields, without which a run cannot start."""
+    schema = required_schema(known.spec.state_schema)
+    return forms.build(schema, blank(schema), prefix=FORM, posted=posted, errors=errors or {}, quoted=known.external)
+
+
+def show(
+    request: HttpRequest, known: KnownAgent, *, posted: Mapping[str, str] | None = None,
+    errors: list[FieldError] | None = None, status: int = 200,
+) -> HttpResponse:  # fmt: skip
+    """Show the page of one agent."""
+    posted, reach = posted or {}, page_frame.reach_of(request)
+    drawn, lanes = draw_steps(known.spec)
+    faults = {error["pointer"]: error["message"] for error in errors or []}
+    chosen = [FormFault(id=PRIORITY, label="Priority", message=faults.pop(PRIORITY))] if PRIORITY in faults else []
+    found = stats.of_agents({known.name: [plan.pk for plan in known.plans]}, reach.teams)
+    served = missing_workers.of_plans([plan.pk for plan in known.plans])
+    form = form_of(known, posted, faults)
+    placed = {node.place.pointer for node in form.nodes}
+    context = _starting(known, reader_of(request), posted) | {
+        "known": known, "spec": known.spec, "steps": drawn, "lanes": lanes,
+        "fields": state_fields(known.spec.state_schema), "schema": known.spec.state_schema,
+        "figures": figures_context(known, found[known.name], served),
+        "versions": known.plans[:SHOWN], "compared": compared(request, known), "form": form,
+        "faults": [*of_form(form), *chosen],
+        "stuck": _stuck(request, known),
+        "loose": [word for at, word in faults.items() if at not in placed], "json": posted.get("json", ""),
+        "priorities": [*map(str, PRIORITIES)], "priority": posted.get("priority", ""), "priority_refused": bool(chosen),
+        "own_priority": str(known.here.agent.priority) if known.here else "",
+    }  # fmt: skip
+    return render(request, "agents/agent.html", context, status=status)
+
+
+def _stuck(request: HttpRequest, known: KnownAgent) -> list[int]:
+    """List the visible runs that wait for the code they began with, while this version has other code."""
+    if known.here is None:
+        return []
+    return code_changes.under_way(known.here.spec, among=Run.objects.visible_to(request.user))
+
+
+def _starting(known: KnownAgent, reader: User, posted: Mapping[str, str]) -> dict[str, Any]:
+    """Return, for the form, the teams that can own the run, and the chosen one, by default the agent's own."""
+    teams = list(teams_where(reader, START_RUN).order_by("name")) if known.here else []
+    own = next((str(team.pk) for team in teams if known.here and team.name == known.here.agent.team), "")
+    return {"teams": teams, "team": posted.get("team", own), "key": posted.get("key") or uuid.uuid4().hex}
+
+
+def compared(request: HttpRequest, known: KnownAgent) -> dict[str, Any] | None:
+    """Compare the stored plan `?a=` to `?b=`, by default the second newest to the newest."""
+    by_id = {str(plan.pk): plan for plan in known.plans}
+    a = by_id.get(request.GET.get("a", ""), known.plans[1] if len(known.plans) > 1 else None)
+    b = by_id.get(request.GET.get("b", ""), known.plans[0] if known.plans else None)
+    if a is None or b is None or a.pk == b.pk:
+        return None
+    before, after = spec_of(a), spec_of(b)
+    rows = patch.list_changes(before.state_schema, after.state_schema)
+    return {"a": a, "b": b, "steps": changed_steps(before, after), "rows": rows}
+
+
+def _known_or_404(request: HttpRequest, name: str) -> KnownAgent:
+    found = known_to(request, make_storable(name))
+    if not found:
+        raise Http404("No such agent")
+    return found[0]
+
+
+ENDS = ("completed", "failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class BarPart:
+    """A part of a bar: its start and its width, in percent of the bar as SVG takes it."""
+
+    status: str
+    number: int
+    start: str
+    width: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar of several, with the words and the number beside it."""
+
+    label: str
+    number: int
+    width: str
+
+
+def draw_ends(figures: AgentFigures) -> list[BarPart]:
+    """Return one bar of how runs ended; a status without runs gets no part."""
+    parts, start = list[BarPart](), 0.0
+    for status in ENDS:
+        if number := figures.statuses.get(status, 0):
+            width = 100 * number / figures.ended
+            parts.append(BarPart(status, number, _percent(start), _percent(width)))
+            start += width
+    return parts
+
+
+def draw_waits(figures: AgentFigures) -> list[Bar]:
+    """Return a bar for each span of waiting for a decision, relative to the longest bar."""
+    labels = [str(words) for words, _ in SPANS.values()]
+    return bars(labels, list(figures.within.values())) if figures.decided else []
+
+
+def bars(labels: Sequence[str], numbers: Sequence[int]) -> list[Bar]:
+    """Return a bar for each number; the largest takes the whole width."""
+    most = max(numbers, default=0) or 1
+    return [Bar(label, number, _percent(100 * number / most)) for label, number in zip(labels, numbers, strict=True)]
+
+
+def _percent(share: float) -> str:
+    return f"{share:.2f}%"
+
+
+DEPTH = 4  # unions and lists in each other whose types are named
+
+
+@dataclass(frozen=True, slots=True)
+class StateField:
+    """One field of the state. `about` is the agent's own description (untrusted)."""
+
+    name: str
+    kind: str
+    required: bool
+    about: str
+
+
+def state_fields(schema: Schema) -> list[StateField]:
+    """Return the fields, in their order."""
+    known = sanitise_schema(schema)
+    required = known.get("required", ())
+    return [
+        StateField(name, type_words(part), name in required, about(part, known))
+        for name, part in property_schemas(known).items()
+    ]
+
+
+def type_words(part: Schema, depth: int = 0) -> str:
+    """Return the type of a field in a word or two: "list of Item", "text or nothing". `part` is sound."""
+    if depth > DEPTH:
+        return "anything"
+    if name := referred_name(part):
+        return name
+    if union := union_branches(part):
+        return " or ".join(dict.fromkeys(type_words(item, depth + 1) for item in union))
+    if part.get("type") == "array":
+        return f"list of {type_words(part.get('items', {}), depth + 1)}"
+    names = {
+        "string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no",
+        "null": "nothing", "object": "object",
+    }  # fmt: skip
+    return names.get(str(part.get("type")), "anything")
+
+
+def about(part: Schema, root: Schema) -> str:
+    """Return its description, or that of the definition that it refers to."""
+    return str(part.get("description") or find_definition(part, root).get("description", ""))
+
+
+def required_schema(schema: Schema) -> dict[str, Any]:
+    """Return the schema of an object with the required fields alone, which a run cannot start without."""
+    names = schema.get("required", ())
+    parts = {name: part for name, part in schema.get("properties", {}).items() if name in names}
+    return {"type": "object", "properties": parts, "required": list(parts), "$defs": schema.get("$defs", {})}
+
+
+@dataclass(frozen=True, slots=True)
+class StepChange:
+    """One step that was "added", "removed" or "changed", and how."""
+
+    step: str
+    kind: str
+    words: str = ""
+
+
+def changed_steps(before: PlanSpec, after: PlanSpec) -> list[StepChange]:
+    """Return the changes: removed steps first, then by the newer plan."""
+    old, new = ({step.name: step for step in plan.steps} for plan in (before, after))
+    found = [StepChange(name, "removed") for name in old if name not in new]
+    for name, step in new.items():
+        if name not in old:
+            found.append(StepChange(name, "added"))
+        elif words := ", ".join(_different(old[name], step)):
+            found.append(StepChange(name, "changed", words))
+    return found
+
+
+def _different(before: StepSpec, after: StepSpec) -> Iterator[str]:
+    for field in fields(StepSpec):
+        if getattr(before, field.name) != getattr(after, field.name):
+            yield "its code" if field.name == "code_hash" else field.name.replace("_", " ")

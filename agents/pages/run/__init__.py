@@ -1,0 +1,1 @@
+"""The page of a run, with its head, timeline, inspector and tables."""

@@ -1,1 +1,0 @@
-"""The content of the run pages as plain data: no queries, no request, so that tables can test it."""

@@ -1,1 +1,0 @@
-"""A run's timeline: its rows, marks, words and graph."""

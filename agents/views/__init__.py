@@ -1,1 +1,0 @@
-"""Pages of runs, checkpoints, agents and tokens."""

@@ -1,1 +1,0 @@
-"""Orders to a run from its page, each with a preview."""

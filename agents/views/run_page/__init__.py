@@ -1,1 +1,0 @@
-"""A run's page, and the parts of it that are reloaded."""
