@@ -38,6 +38,56 @@ from checkpoints.postgresql.sql import run_sql
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
+# Only checkpoints of the effect's own run: one that was pruned is missing.
+LANDED_IN = RawSQL(
+    """ARRAY(SELECT c.seq FROM unnest(agents_effect.landings) WITH ORDINALITY l (id, n)
+       JOIN checkpoints_checkpoint c ON c.id = l.id AND c.run_id = agents_effect.run_id ORDER BY l.n)""",
+    (),
+    output_field=ArrayField(IntegerField()),
+)
+# When its result was first saved; null if it never was, or if that checkpoint was pruned.
+LANDED_AT = RawSQL(
+    "(SELECT c.at FROM checkpoints_checkpoint c WHERE c.id = agents_effect.landings[1])",
+    (),
+    output_field=DateTimeField(null=True),
+)
+# $2: whether results are read too. An effect that was begun before the gate closed was not begun under it: where a
+# checkpoint since holds its result, that was taken over.
+_GIVEN = """
+SELECT o.gate_id, EXISTS (SELECT FROM approvals_gate_replaces WHERE to_gate_id = o.gate_id),
+  t.id, t.action, t.effect, e.status, e.key, e.intended_at, e.settled_at, e.attempts, e.error,
+  CASE WHEN $2::boolean THEN e.result END, u.status, u.settled_at,
+  e.id IS NULL AND EXISTS (
+    SELECT FROM agents_effect b JOIN checkpoints_checkpoint l ON l.id = ANY(b.landings) AND l.run_id = b.run_id
+    WHERE b.run_id = g.run_id AND b.step = t.effect AND b.action IN ('', t.action) AND b.undoes_id IS NULL
+      AND b.intended_at < g.closed_at AND l.seq > asked.seq),
+  e.id IS NULL AND EXISTS (
+    SELECT FROM checkpoints_checkpoint c JOIN checkpoints_checkpoint p ON p.id = c.parent
+    WHERE c.run_id = g.run_id AND c.seq > asked.seq AND c.kind IN ('rewind', 'edit')
+      AND (p.run_id <> c.run_id OR p.seq <= asked.seq))
+FROM approvals_outcome o JOIN approvals_gate g ON g.id = o.gate_id
+LEFT JOIN approvals_grant t ON t.outcome_id = o.id
+LEFT JOIN checkpoints_checkpoint asked ON asked.id = g.checkpoint
+LEFT JOIN agents_effect e ON e.grant_id = t.id
+LEFT JOIN LATERAL (
+  SELECT status, settled_at FROM agents_effect WHERE undoes_id = e.id ORDER BY id DESC LIMIT 1) u ON true
+WHERE o.gate_id = ANY($1) ORDER BY o.gate_id, t.id
+"""
+# One part for each kind of likeness, along its index. Of what was done very often the newest grants are looked at.
+_PART = """
+SELECT w.gate, '{how}', o.gate_id, e.id, t.action, t.effect, e.status IN ('done', 'kept'),
+  coalesce(e.settled_at, e.intended_at)
+FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]) w(gate, lineage, how, digest)
+CROSS JOIN LATERAL (
+  SELECT id, outcome_id, action, effect FROM approvals_grant
+  WHERE same_{how} = w.digest AND same_{how} <> '' ORDER BY id DESC LIMIT 20) t
+JOIN agents_effect e ON e.grant_id = t.id AND e.status IN ('done', 'kept', 'intended', 'unknown', 'abandoned')
+JOIN approvals_outcome o ON o.id = t.outcome_id JOIN approvals_gate g ON g.id = o.gate_id
+JOIN checkpoints_run r ON r.id = g.run_id
+WHERE w.how = '{how}' AND coalesce(r.lineage, r.id) <> w.lineage
+"""
+_ALIKE = " UNION ALL ".join(_PART.format(how=how) for how in Likeness._fields)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRow:
@@ -83,21 +133,6 @@ def execution_of(step: str, input_digest: bytes | memoryview | None, occurrence:
     return "" if input_digest is None else f"{step}/{bytes(input_digest).hex()}/{occurrence}"
 
 
-# Only checkpoints of the effect's own run: one that was pruned is missing.
-LANDED_IN = RawSQL(
-    """ARRAY(SELECT c.seq FROM unnest(agents_effect.landings) WITH ORDINALITY l (id, n)
-       JOIN checkpoints_checkpoint c ON c.id = l.id AND c.run_id = agents_effect.run_id ORDER BY l.n)""",
-    (),
-    output_field=ArrayField(IntegerField()),
-)
-# When its result was first saved; null if it never was, or if that checkpoint was pruned.
-LANDED_AT = RawSQL(
-    "(SELECT c.at FROM checkpoints_checkpoint c WHERE c.id = agents_effect.landings[1])",
-    (),
-    output_field=DateTimeField(null=True),
-)
-
-
 def rows_of(runs: Collection[int]) -> list[LedgerRow]:
     """Return the ledger's rows of some runs, undos among them, in the order in which they were intended."""
     rows: list[Any] = _effects_of(list(runs))
@@ -138,45 +173,6 @@ def done_of(plan: PlanSpec, rows: Collection[LedgerRow], course: Course) -> list
     """Return the rows with the method that undoes each, and with those marked that the run has left behind."""
     undo, off = {step.name: step.undo for step in plan.steps}, off_course(rows, course)
     return [replace(effect, undo=undo.get(effect.step, ""), unsettled=effect.id in off) for effect in rows]
-
-
-# $2: whether results are read too. An effect that was begun before the gate closed was not begun under it: where a
-# checkpoint since holds its result, that was taken over.
-_GIVEN = """
-SELECT o.gate_id, EXISTS (SELECT FROM approvals_gate_replaces WHERE to_gate_id = o.gate_id),
-  t.id, t.action, t.effect, e.status, e.key, e.intended_at, e.settled_at, e.attempts, e.error,
-  CASE WHEN $2::boolean THEN e.result END, u.status, u.settled_at,
-  e.id IS NULL AND EXISTS (
-    SELECT FROM agents_effect b JOIN checkpoints_checkpoint l ON l.id = ANY(b.landings) AND l.run_id = b.run_id
-    WHERE b.run_id = g.run_id AND b.step = t.effect AND b.action IN ('', t.action) AND b.undoes_id IS NULL
-      AND b.intended_at < g.closed_at AND l.seq > asked.seq),
-  e.id IS NULL AND EXISTS (
-    SELECT FROM checkpoints_checkpoint c JOIN checkpoints_checkpoint p ON p.id = c.parent
-    WHERE c.run_id = g.run_id AND c.seq > asked.seq AND c.kind IN ('rewind', 'edit')
-      AND (p.run_id <> c.run_id OR p.seq <= asked.seq))
-FROM approvals_outcome o JOIN approvals_gate g ON g.id = o.gate_id
-LEFT JOIN approvals_grant t ON t.outcome_id = o.id
-LEFT JOIN checkpoints_checkpoint asked ON asked.id = g.checkpoint
-LEFT JOIN agents_effect e ON e.grant_id = t.id
-LEFT JOIN LATERAL (
-  SELECT status, settled_at FROM agents_effect WHERE undoes_id = e.id ORDER BY id DESC LIMIT 1) u ON true
-WHERE o.gate_id = ANY($1) ORDER BY o.gate_id, t.id
-"""
-
-# One part for each kind of likeness, along its index. Of what was done very often the newest grants are looked at.
-_PART = """
-SELECT w.gate, '{how}', o.gate_id, e.id, t.action, t.effect, e.status IN ('done', 'kept'),
-  coalesce(e.settled_at, e.intended_at)
-FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]) w(gate, lineage, how, digest)
-CROSS JOIN LATERAL (
-  SELECT id, outcome_id, action, effect FROM approvals_grant
-  WHERE same_{how} = w.digest AND same_{how} <> '' ORDER BY id DESC LIMIT 20) t
-JOIN agents_effect e ON e.grant_id = t.id AND e.status IN ('done', 'kept', 'intended', 'unknown', 'abandoned')
-JOIN approvals_outcome o ON o.id = t.outcome_id JOIN approvals_gate g ON g.id = o.gate_id
-JOIN checkpoints_run r ON r.id = g.run_id
-WHERE w.how = '{how}' AND coalesce(r.lineage, r.id) <> w.lineage
-"""
-_ALIKE = " UNION ALL ".join(_PART.format(how=how) for how in Likeness._fields)
 
 
 def done_alike(asked: Sequence[AlikeAsked]) -> list[DoneAlike]:

@@ -51,6 +51,8 @@ from checkpoints.values import canonical_json, patch
 FORM = "input"  # the prefix of the form's names
 PRIORITY = "priority"  # the form's own field; the fields of the input have pointers, which begin with /
 SHOWN = 50  # versions
+ENDS = ("completed", "failed", "cancelled")
+DEPTH = 4  # unions and lists in each other whose types are named
 
 
 @require_safe
@@ -211,9 +213,6 @@ def _known_or_404(request: HttpRequest, name: str) -> KnownAgent:
     return found[0]
 
 
-ENDS = ("completed", "failed", "cancelled")
-
-
 @dataclass(frozen=True, slots=True)
 class BarPart:
     """A part of a bar: its start and its width, in percent of the bar as SVG takes it."""
@@ -239,7 +238,7 @@ def draw_ends(figures: AgentFigures) -> list[BarPart]:
     for status in ENDS:
         if number := figures.statuses.get(status, 0):
             width = 100 * number / figures.ended
-            parts.append(BarPart(status, number, _percent(start), _percent(width)))
+            parts.append(BarPart(status, number, f"{start:.2f}%", f"{width:.2f}%"))
             start += width
     return parts
 
@@ -253,14 +252,7 @@ def draw_waits(figures: AgentFigures) -> list[Bar]:
 def bars(labels: Sequence[str], numbers: Sequence[int]) -> list[Bar]:
     """Return a bar for each number; the largest takes the whole width."""
     most = max(numbers, default=0) or 1
-    return [Bar(label, number, _percent(100 * number / most)) for label, number in zip(labels, numbers, strict=True)]
-
-
-def _percent(share: float) -> str:
-    return f"{share:.2f}%"
-
-
-DEPTH = 4  # unions and lists in each other whose types are named
+    return [Bar(label, number, f"{100 * number / most:.2f}%") for label, number in zip(labels, numbers, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

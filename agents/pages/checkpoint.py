@@ -104,10 +104,7 @@ def name(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     except CheckpointRemoved as gone:
         raise Gone(str(gone)) from gone
     except ValueRefused as refused:
-        values = {
-            "name_typed": request.POST.get("name", ""),
-            "name_refused": f"The name {refused.reason}.",
-        }
+        values = {"name_typed": request.POST.get("name", ""), "name_refused": f"The name {refused.reason}."}
         return show_run_again(request, run, reader_of(request), values, status=422, at=seq)
     return _to_inspector(run, seq)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -34,6 +34,8 @@ from checkpoints.values import patch as patches
 from checkpoints.values.patch import Op
 
 Offer = tuple[dict[str, Any], list[FieldError]]  # the context on the order, and the faults of its fields
+FEW = 12  # inputs of a field that is drawn unfolded
+NO_OBJECT = "Write the whole state: an object with its fields."
 
 
 @require_safe
@@ -86,10 +88,9 @@ def edit_context(run: Run, order: TypedOrder) -> dict[str, Any]:
     def offer(checkpoint: Checkpoint, typed: TypedState) -> Offer:
         shown, refused = None, None
         if typed.patch and not typed.faults:
-            heading, people = (
-                _heading(sorted(typed.changed), checkpoint.seq),
-                offered_moves.closing(run, checkpoint.seq),
-            )
+            what = next(iter(typed.changed)) if len(typed.changed) == 1 else f"{len(typed.changed)} fields"
+            heading = f"If you change {what} at checkpoint {checkpoint.seq}"
+            people = offered_moves.closing(run, checkpoint.seq)
             look = partial(impact.of_edit, run, order.at, typed.patch, order.why)
             shown, refused = offered_moves.attempt(look, "Change the state", heading, people=people)
         values = {"shown": shown, "refused": offered_moves.sentence(refused), "why": order.why}
@@ -121,15 +122,6 @@ def order_context(run: Run, order: TypedOrder, offer: Callable[[Checkpoint, Type
         "editors": list_editors(plan, form, state, checkpoint.next_step, veil),
         "faults": list(of_form(form)) or [FormFault(message=fault["message"]) for fault in faults],
     }
-
-
-def _heading(names: Sequence[str], seq: int) -> str:
-    what = names[0] if len(names) == 1 else f"{len(names)} fields"
-    return f"If you change {what} at checkpoint {seq}"
-
-
-FEW = 12  # inputs of a field that is drawn unfolded
-NO_OBJECT = "Write the whole state: an object with its fields."
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,7 @@ def fork_context(run: Run, order: TypedOrder) -> dict[str, Any]:
 
     def offer(checkpoint: Checkpoint, typed: TypedState) -> Offer:
         config, wrong = config_of(run, order)
+        recorded = environment.recorded(run).get("config") if order.config is None else None  # None: the agent has none
         shown, refused = None, None
         if not typed.faults and not wrong:
             heading = f"If you fork from checkpoint {checkpoint.seq}"
@@ -70,7 +71,7 @@ def fork_context(run: Run, order: TypedOrder) -> dict[str, Any]:
             "refused": offered_moves.sentence(refused),
             "versions": versions(checkpoint.plan),
             "version": order.version or checkpoint.plan.version,
-            "config": order.config if order.config is not None else recorded_config(run),
+            "config": as_json(recorded) if order.config is None and recorded is not None else order.config,
             "config_faults": wrong,
         }, culprits
 
@@ -81,12 +82,6 @@ def versions(plan: Plan) -> list[str]:
     """List the versions of the agent on this server, and the checkpoint's own."""
     known = {version for name, version in registry.agents() if name == plan.agent}
     return sorted(known | {plan.version})
-
-
-def recorded_config(run: Run) -> str | None:
-    """Return the run's configuration as JSON; None where its agent has none."""
-    found = environment.recorded(run).get("config")
-    return as_json(found) if found is not None else None
 
 
 def config_of(run: Run, order: TypedOrder) -> tuple[dict[str, Any] | None, list[str]]:

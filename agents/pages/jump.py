@@ -81,14 +81,8 @@ def _runs(request: HttpRequest, asked: str) -> list[JumpPlace]:
 
 
 def _run(run: Run) -> JumpPlace:
-    address = reverse("run", args=[run.pk])
-    return JumpPlace(
-        kind=f"Run {run}",
-        icon="runs",
-        title=run.title,
-        address=address,
-        quoted=run.plan.external,
-    )
+    address, quoted = reverse("run", args=[run.pk]), run.plan.external
+    return JumpPlace(kind=f"Run {run}", icon="runs", title=run.title, address=address, quoted=quoted)
 
 
 def _gate(gate: Gate) -> JumpPlace:

@@ -24,6 +24,8 @@ from approvals.policy import step_up
 from checkpoints import actors
 from checkpoints.models import Run
 
+CONTEXTS = {"edit": edit_context, "fork": fork_context}
+
 
 @require_POST
 @private
@@ -82,9 +84,6 @@ def refused(
     """Show the run's page with the input, and why nothing was done."""
     at, notice = order.at if order else 0, offered_moves.notice(refusal)
     return show_run_again(request, run, reader, notice, status=refusal.status, at=at, order=order)
-
-
-CONTEXTS = {"edit": edit_context, "fork": fork_context}
 
 
 @require_POST

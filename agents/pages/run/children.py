@@ -75,14 +75,10 @@ def position(
 
     `value_name`: the name of the newest value that the step kept (untrusted).
     """
-    parts = []
-    for row in above:
-        words = f"{row.agent}, {in_words(row.step)}"
-        parts.append(PositionPart(words, row.run))
+    parts = [PositionPart(f"{row.agent}, {in_words(row.step)}", row.run) for row in above]
     parts.append(PositionPart(f"{agent} (child {above[-1].number} of {above[-1].total})" if above else agent))
     if step:
-        again = f"{called(step)}, turn {turn}"
-        parts.append(PositionPart(again if turn > 1 else called(step)))
+        parts.append(PositionPart(f"{called(step)}, turn {turn}" if turn > 1 else called(step)))
         if value_name:
             parts.append(PositionPart(f"after “{value_name}”"))
     return parts

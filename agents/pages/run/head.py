@@ -40,6 +40,20 @@ STATUS = {
     "failed": TimelineMark("", "failed", "warn", "Failed"),
     "cancelled": TimelineMark("", "cancelled", "x", "Cancelled"),
 }
+# The groups under the figure, in this order; "final" is done or kept, and cannot be undone.
+OUTSIDE: tuple[tuple[str, str], ...] = (
+    ("done", "done"),
+    ("unknown", "unknown"),
+    ("unsettled", "to be settled"),
+    ("undone", "undone"),
+    ("kept", "kept"),
+    ("final", "cannot be undone"),
+    ("abandoned", "ordered again"),
+)
+MOST = 8  # figures
+KIN = 8  # other runs of a lineage that the head names
+RESTING = (Run.Status.WAITING, Run.Status.QUEUED)  # the run has yet to resume
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +79,8 @@ def status(run: Run, asking: Sequence[str] = (), called: Called = in_words) -> T
     if run.settling:
         return TimelineMark("", "running", "undo", "Settling its effects")
     if run.status in ("running", "failed") and run.next_step:
-        word = (
-            f"Failed at {quote_titles([called(run.next_step)])}"
-            if run.status == "failed"
-            else f"Running {quote_titles([called(run.next_step)])}"
-        )
-        return TimelineMark("", plain.status, plain.icon, word)
+        verb = "Failed at" if run.status == "failed" else "Running"
+        return TimelineMark("", plain.status, plain.icon, f"{verb} {quote_titles([called(run.next_step)])}")
     return plain
 
 
@@ -83,17 +93,15 @@ def status_line(story: Story, gate: TimelineGate | None) -> str:
             agreed = sum(decision.counts and decision.verdict != "reject" for decision in gate.decisions)
             parts.append(f"{agreed} of {gate.quorum} approved")
         if gate.deadline:
-            left = f"{lasting(gate.deadline - now)} left"
-            parts.append("past its deadline" if gate.deadline <= now else left)
+            parts.append("past its deadline" if gate.deadline <= now else f"{lasting(gate.deadline - now)} left")
         return ", ".join([*parts, *(["settling its effects"] if run.settling else [])])
     if run.settling:
         return after_settling(run.ending, run.next_step, called)
     if run.halt and run.status == "running":
         return "will stop after this step, as a person asked"
     if run.status == "queued":
-        waits = run.wake_at is not None and run.wake_at > now
         step = quote_titles([called(run.next_step)])
-        if waits:
+        if run.wake_at is not None and run.wake_at > now:
             return f"tries {step} again soon"
         return f"{step} is next" if run.next_step else ""
     if story.wait is not None:
@@ -130,18 +138,6 @@ def worked(took: timedelta, time_at_gates: timedelta, checkpoints: int, reused: 
     return HeadCell("Worked", format_duration(took), ", ".join(filter(None, [saved, waited, spared if reused else ""])))
 
 
-# The groups under the figure, in this order; "final" is done or kept, and cannot be undone.
-OUTSIDE: tuple[tuple[str, str], ...] = (
-    ("done", "done"),
-    ("unknown", "unknown"),
-    ("unsettled", "to be settled"),
-    ("undone", "undone"),
-    ("kept", "kept"),
-    ("final", "cannot be undone"),
-    ("abandoned", "ordered again"),
-)
-
-
 def outside(effects: Sequence[LedgerRow], *, by_tools: bool = False) -> HeadCell:
     """Return what the run did in the outside world. An undo is counted with its effect, never by itself.
 
@@ -149,15 +145,12 @@ def outside(effects: Sequence[LedgerRow], *, by_tools: bool = False) -> HeadCell
     """
     performed = [fate.effect for fate in fates_of(effects) if fate.effect.status != "failed"]
     if not performed and by_tools:
-        words = "its tools act unrecorded"
-        return HeadCell("External effects", "Not recorded", words)
+        return HeadCell("External effects", "Not recorded", "its tools act unrecorded")
     if not performed:
         return HeadCell("External effects", "No effects", "no external changes recorded")
     counts = Counter(_counted_as(done) for done in performed)
     parts = [f"{counts[name]} {word}" for name, word in OUTSIDE if counts[name]]
-    number = len(performed)
-    fact = count_of(number, "effect")
-    return HeadCell("External effects", fact, ", ".join(parts), "effects")
+    return HeadCell("External effects", count_of(len(performed), "effect"), ", ".join(parts), "effects")
 
 
 def _counted_as(done: LedgerRow) -> str:
@@ -167,12 +160,6 @@ def _counted_as(done: LedgerRow) -> str:
     if done.status == "intended":
         return "unknown"
     return "unsettled" if done.status == "done" and done.unsettled else done.status
-
-
-MOST = 8  # figures
-KIN = 8  # other runs of a lineage that the head names
-RESTING = (Run.Status.WAITING, Run.Status.QUEUED)  # the run has yet to resume
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,11 +69,13 @@ def picked_of(request: HttpRequest) -> PickedCheckpoint:
     return PickedCheckpoint(at, view if view in VIEWS else "changes", to, before, min(all, 1))
 
 
+def _among(known: Sequence[Checkpoint], run: Run, seq: int) -> Checkpoint | None:
+    return next((row for row in known if (row.run_id, row.seq) == (run.pk, seq)), None)
+
+
 def checkpoint_among(known: Sequence[Checkpoint], run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | None] | None:
     """Return the checkpoint of that number and its parent, if both are in `known`."""
-    checkpoint = next(
-        (checkpoint for checkpoint in known if (checkpoint.run_id, checkpoint.seq) == (run.pk, seq)), None
-    )
+    checkpoint = _among(known, run, seq)
     parent = next((item for item in known if checkpoint and item.id == checkpoint.parent), None)
     return (checkpoint, parent) if checkpoint and (parent or checkpoint.parent is None) else None
 
@@ -101,10 +103,7 @@ def inspector_context(
     checkpoint, parent = checkpoint_among(known, run, wanted) or with_parent_or_404(run, wanted)
     follows = not picked.at and run.status in MOVING
     picked = replace(picked, at=checkpoint.seq)
-    other = next(
-        (checkpoint for checkpoint in known if (checkpoint.run_id, checkpoint.seq) == (run.pk, picked.to)), None
-    )
-    against = other or (checkpoint_or_404(run, picked.to) if picked.to else parent)
+    against = _among(known, run, picked.to) or (checkpoint_or_404(run, picked.to) if picked.to else parent)
     if against is None:
         picked = replace(picked, view="state")
     context: dict[str, Any] = {
@@ -178,17 +177,15 @@ def _choices(
     at = PickedCheckpoint(at=checkpoint.seq)
     choices = []
     if parent:
-        label = f"Difference to {parent.seq}"
-        if parent.run_id != run.pk:
-            label = f"Difference to its origin in R-{parent.run_id}"
+        origin = f"its origin in R-{parent.run_id}"
+        label = f"Difference to {parent.seq if parent.run_id == run.pk else origin}"
         choices.append(InspectorChoice(label, at, picked.view == "changes" and not picked.to))
     left = checkpoint.seq - 1
     if parent and parent.run_id == run.pk and parent.seq != left:
         label = f"Difference to {left}, on the abandoned branch"
         choices.append(InspectorChoice(label, replace(at, to=left), picked.to == left))
     elif picked.to:
-        label = f"Difference to {picked.to}"
-        choices.append(InspectorChoice(label, picked, picked.view == "changes"))
+        choices.append(InspectorChoice(f"Difference to {picked.to}", picked, picked.view == "changes"))
     choices.append(InspectorChoice("Whole state", replace(at, view="state"), picked.view == "state"))
     return choices
 

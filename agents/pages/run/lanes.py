@@ -23,6 +23,12 @@ from agents.pages.run import marks
 FIRST, STRIDE, MIDDLE, BEND = 14, 22, 18, 38
 
 Kind = Literal["main", "rejected", "fork", "ahead", "back"]
+LINE = '<line class="line" data-lane="{}" x1="{}" x2="{}" y1="{}" y2="{}"/>'
+CURVE = '<path class="line" data-lane="{}" d="{}"/>'
+BARS = '<path class="bars" d="M{} 14.5h22"/><path class="bars" data-dash d="M{} 21.5h22"/>'
+NODE = '<circle class="node" data-mark="{}" cx="{}" cy="{}" r="{}"/>'
+GLYPH = '<path class="glyph" data-tone="{}" d="{}"/>'
+HELD_SIGN = '<path class="bars" d="M{} 5.5h14"/><path class="bars" data-dash d="M{} 11h14"/>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +150,6 @@ def _draw_return(slices: list[LaneSlice], tip: int, end: int) -> None:
     side = 8 if origin.x > target.x else -8
     bend = f"{origin.x} {MIDDLE - 4} {origin.x - side // 2} {MIDDLE} {target.x + side} {MIDDLE}"
     target.curves.append(LaneCurve("back", f"M{origin.x} 0C{bend}"))
-
-
-LINE = '<line class="line" data-lane="{}" x1="{}" x2="{}" y1="{}" y2="{}"/>'
-CURVE = '<path class="line" data-lane="{}" d="{}"/>'
-BARS = '<path class="bars" d="M{} 14.5h22"/><path class="bars" data-dash d="M{} 21.5h22"/>'
-NODE = '<circle class="node" data-mark="{}" cx="{}" cy="{}" r="{}"/>'
-GLYPH = '<path class="glyph" data-tone="{}" d="{}"/>'
-HELD_SIGN = '<path class="bars" d="M{} 5.5h14"/><path class="bars" data-dash d="M{} 11h14"/>'
 
 
 def join_parts(parts: Iterable[SafeString]) -> SafeString:

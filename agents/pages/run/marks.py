@@ -88,6 +88,10 @@ LEGEND = {
     "held": "held",
     "ahead": "not yet",
 }
+TONES = {
+    "rejected": "on", "rewind": "pen", "edit": "pen", "failed": "stop", "undone": "stop", "refused": "stop",
+    "repair": "ink",
+}  # fmt: skip
 
 
 def abandoned_mark(mark: TimelineMark) -> TimelineMark:
@@ -114,12 +118,6 @@ def glyph(shape: str, x: int, y: int = 18) -> str:
         "failed": f"M{x:g} {y - 3.2:g}v3.6m0 2.6v.1",
     }
     return signs.get(shape, "")
-
-
-TONES = {
-    "rejected": "on", "rewind": "pen", "edit": "pen", "failed": "stop", "undone": "stop", "refused": "stop",
-    "repair": "ink",
-}  # fmt: skip
 
 
 def format_duration(span: timedelta) -> str:

@@ -34,6 +34,9 @@ from checkpoints.postgresql.sql import make_storable
 from checkpoints.runs.plans import PlanSpec, spec_of
 from checkpoints.values.checkpoint_kinds import EXECUTIONS
 
+PREFIX = "state"  # of the names of the inputs in a state's form
+LONGEST = 2_000  # characters of a reason
+
 
 @dataclass(frozen=True, slots=True)
 class ShownImpact:
@@ -192,8 +195,8 @@ def rewind_targets(saved: Checkpoint, plan: PlanSpec, *, before: int, asked: boo
         keeps = keeps if not gate else "keeping its answer" if asked else ""
         found.append(RewindTarget("after", saved.seq, "After", step, keeps))
     elif saved.next_step:
-        goes_on = "From this state, go on with"
-        found.append(RewindTarget("after", saved.seq, goes_on, plan.title_of(saved.next_step)))
+        title = plan.title_of(saved.next_step)
+        found.append(RewindTarget("after", saved.seq, "From this state, go on with", title))
     if before and saved.kind in EXECUTIONS:
         again = "and run it again" if not gate else "and ask again" if asked else "and check again"
         found.append(RewindTarget("before", before, "Before", step, again))
@@ -231,10 +234,6 @@ def closing_line(gates: Sequence[int], agreed: Sequence[str]) -> ImpactLine | No
     else:
         text = f"{words} (not counted as {noun_for(len(gates), 'a rejection', 'rejections')})"
     return ImpactLine(effect="people", title="Withdraws", said=text)
-
-
-PREFIX = "state"  # of the names of the inputs in a state's form
-LONGEST = 2_000  # characters of a reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,7 @@ from agents.pages.run import timeline as timelines
 from agents.pages.run.children import children_context
 from agents.pages.run.effects import effects_context
 from agents.pages.run.head import head_context, read_figures
-from agents.pages.run.inspector import (
-    PickedCheckpoint,
-    checkpoint_among,
-    inspector_context,
-    notes_context,
-    picked_of,
-)
+from agents.pages.run.inspector import PickedCheckpoint, checkpoint_among, inspector_context, notes_context, picked_of
 from agents.pages.run.row import RunRow, read_again, run_read_or_404
 from agents.pages.run.story import RunScene, scene_of
 from agents.runner.engine import last_good
@@ -53,8 +47,8 @@ def context_of(
     if run.status in Run.LIVE and spec_of(run.plan).signals:
         context["may_signal"] = signals.may_send(run, reader)
     context |= {"spoken": Spoken.objects.of(run), "result": words.result}
-    context |= children_context(scene)
-    context |= effects_context(scene, everything=bool(picked.all)) | newest_context(scene)
+    context |= children_context(scene) | effects_context(scene, everything=bool(picked.all))
+    context |= events_context(run, ActivityFilters(), activity.of_events(scene.events, run))
     if run.frozen and (seq := last_good(run.pk)):
         context["last_good"] = checkpoint_or_404(run, seq)
     return context
@@ -137,11 +131,6 @@ def events_context(run: Run, asked: ActivityFilters, activity_page: ActivityPage
         "events_newest": asked.query(before=0),
         "events_earlier": asked.query(before=activity_page.next) if activity_page.next else "",
     }
-
-
-def newest_context(scene: RunScene) -> dict[str, Any]:
-    """Return the same context from the events that the run's page has already read."""
-    return events_context(scene.run, ActivityFilters(), activity.of_events(scene.events, scene.run))
 
 
 def timeline_context(scene: RunScene, picked: PickedCheckpoint) -> dict[str, Any]:

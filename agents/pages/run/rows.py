@@ -57,17 +57,10 @@ class RowContext:
 def of_checkpoint(saved: TimelineCheckpoint, around: RowContext) -> TimelineRow:
     """Return the row of a checkpoint."""
     row = TimelineRow(
-        saved.id,
-        around.story.called(saved.step or saved.kind),
-        marks.RAN,
-        seq=saved.seq,
-        link="checkpoint",
-        target=saved.seq,
-    )
-    row.at, row.took = saved.at, format_duration(saved.took) if saved.took else ""
-    row.named, row.noted = saved.name, saved.noted
-    tell = TOLD.get(saved.kind)
-    if tell:
+        saved.id, around.story.called(saved.step or saved.kind), marks.RAN, saved.seq, "checkpoint", saved.seq,
+        took=format_duration(saved.took) if saved.took else "", at=saved.at, named=saved.name, noted=saved.noted,
+    )  # fmt: skip
+    if tell := WORDS.get(saved.kind):
         tell(row, saved, around)
     if around.fate and saved.kind == "step":
         _tell_effect(row, around.fate)
@@ -82,8 +75,7 @@ def of_checkpoint(saved: TimelineCheckpoint, around: RowContext) -> TimelineRow:
 def of_gap(gap: TimelineGap) -> TimelineRow:
     """Return the row of removed checkpoints: how many, between which days, and under which policy."""
     count = gap.last - gap.first + 1
-    name = count_of(count, "checkpoint")
-    row = TimelineRow(f"gap-{gap.first}", name, marks.GONE, at=gap.upto)
+    row = TimelineRow(f"gap-{gap.first}", count_of(count, "checkpoint"), marks.GONE, at=gap.upto)
     numbers = f"{gap.first} to {gap.last}" if count > 1 else str(gap.first)
     day = f"{gap.upto:%-d %B %Y}"
     when = f"on {day}" if gap.since.date() == gap.upto.date() else f"between {gap.since:%-d %B %Y} and {day}"
@@ -108,9 +100,8 @@ def _tell_effect(row: TimelineRow, fate: Fate) -> None:
 
 
 def _tell_input(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    started_by = around.story.started_by
     row.name, row.mark, row.took = "Input", marks.GIVEN, ""
-    row.remarks.append(Remark(f"started by {started_by}" if started_by else ""))
+    row.remarks.append(Remark(f"started by {around.story.started_by}" if around.story.started_by else ""))
 
 
 def _tell_reused(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
@@ -121,8 +112,7 @@ def _tell_reused(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext
         row.mark = marks.STOOD
         row.remarks.append(Remark(f"given at {saved.twin}" if saved.twin else ""))
     else:
-        reused = f"reused from {saved.twin}" if saved.twin else "reused"
-        row.mark = replace(marks.REUSED, word=reused)
+        row.mark = replace(marks.REUSED, word=f"reused from {saved.twin}" if saved.twin else "reused")
 
 
 def _tell_skipped(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
@@ -152,12 +142,8 @@ def _tell_recovery(row: TimelineRow, saved: TimelineCheckpoint, around: RowConte
         caught = any(step.name == saved.step and step.kind == "step" for step in around.story.plan)
         # Otherwise the run paused to ask about an effect that was left behind.
         row.mark = marks.CAUGHT if caught else marks.ASIDE
-        then = (
-            f"the run goes on with {_next(saved, around)}"
-            if caught
-            else f"then the run goes on with {_next(saved, around)}"
-        )
-        row.remarks.append(Remark(then))
+        goes_on = f"the run goes on with {_next(saved, around)}"
+        row.remarks.append(Remark(goes_on if caught else f"then {goes_on}"))
         return
     _close(row, around, marks.RECOVERED.get(gate.answer if gate else "", marks.RECOVERED[""]))
 
@@ -196,23 +182,20 @@ def _tell_edit(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) 
 
 def _tell_repair(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     row.name, row.took = "Repair", ""
-    back = f"back to {_next(saved, around)}"
-    row.mark = replace(marks.REPAIR, word=back) if saved.next_step else marks.REPAIR
+    row.mark = replace(marks.REPAIR, word=f"back to {_next(saved, around)}") if saved.next_step else marks.REPAIR
     if around.parent and around.parent.seq + 1 != saved.seq:
         row.remarks.append(Remark(f"to the state at {around.parent.seq}, as a new checkpoint"))
 
 
 def _tell_upcast(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     row.name, row.took = "Upgrade", ""
-    upgraded = f"to version {saved.version}"
-    row.mark = replace(marks.UPCAST, word=upgraded) if saved.version else marks.UPCAST
+    row.mark = replace(marks.UPCAST, word=f"to version {saved.version}") if saved.version else marks.UPCAST
     _order(row, saved)
 
 
 def _tell_fork(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    origin = around.story.origin
     row.name, row.took = "Fork", ""
-    row.remarks.append(Remark(f"of {origin}" if origin else ""))
+    row.remarks.append(Remark(f"of {around.story.origin}" if around.story.origin else ""))
     _order(row, saved)
 
 
@@ -228,7 +211,7 @@ def _order(row: TimelineRow, saved: TimelineCheckpoint) -> None:
         row.remarks.append(Remark(f"{by}:" if by and saved.why else by, saved.why))
 
 
-TOLD: dict[str, Callable[[TimelineRow, TimelineCheckpoint, RowContext], None]] = {
+WORDS: dict[str, Callable[[TimelineRow, TimelineCheckpoint, RowContext], None]] = {
     "input": _tell_input,
     "gate": _tell_gate,
     "asked": _tell_asked,
@@ -251,20 +234,15 @@ def of_refusal(refusals: Sequence[Failure], story: Story) -> TimelineRow:
     row = TimelineRow(f"refused-{first.pk}", story.called(first.step), marks.REFUSED, at=first.at)
     row.remarks = [Remark(f"by {failure.validator}:", failure.told or failure.error) for failure in refusals]
     if first.ring:
-        back = (
-            f"sent back {first.ring} level, to the step that produced its input"
-            if first.ring == 1
-            else f"sent back {first.ring} levels, to the step that produced its input"
-        )
-        row.remarks.append(Remark(back))
+        levels = f"{first.ring} {noun_for(first.ring, 'level')}"
+        row.remarks.append(Remark(f"sent back {levels}, to the step that produced its input"))
     return row
 
 
 def of_fork(fork: TimelineFork) -> TimelineRow:
     """Return the row of a run that was forked from here."""
     row = TimelineRow(f"run-{fork.run}", f"R-{fork.run}", marks.FORK, link="run", target=fork.run, at=fork.at)
-    by = f"by {fork.by}; {fork.status}"
-    row.remarks.append(Remark(by if fork.by else fork.status, fork.title))
+    row.remarks.append(Remark(f"by {fork.by}; {fork.status}" if fork.by else fork.status, fork.title))
     return row
 
 
@@ -319,9 +297,7 @@ def of_gate(gate: TimelineGate, called: Called) -> TimelineRow:
     if gate.status != "open":
         row.mark, row.took, row.remarks = ending_of(gate), how_long(gate), gate_remarks(gate, called)
         return row
-    row.on_hold = True
-    row.since = gate.opened_at
-    row.remarks.append(open_remark(gate))
+    row.on_hold, row.since, row.remarks = True, gate.opened_at, [open_remark(gate)]
     return row
 
 
@@ -374,8 +350,7 @@ def _of_wait(wait: Wait) -> Remark:
 def after_settling(ending: str, next_step: str, called: Called) -> str:
     """Return what a run does once its effects are settled: end in the status `ending`, or go on."""
     if not ending:
-        there = f"then the run goes on with {quote_titles([called(next_step)])}"
-        return there if next_step else "then the run goes on"
+        return f"then the run goes on{f' with {quote_titles([called(next_step)])}' if next_step else ''}"
     return {
         "completed": "then the run completes",
         "cancelled": "then the run is cancelled",

@@ -35,6 +35,30 @@ from checkpoints.values.canonical_json import decode_canonical
 WINDOW = 40  # checkpoints that one page of the timeline draws
 NEWEST = 2**31 - 1  # no checkpoint of a run has a larger number
 MOST_ORDERS = 500  # events of orders that are searched for those of the window
+# Each decision at a gate, in the order in which they were made; a comment may hold what JSON text cannot.
+COMMENT = Func(F("comment"), Value("base64"), function="encode", output_field=TextField())
+DECISION = JSONObject(
+    first="user__first_name", last="user__last_name", username="user__username", verdict="verdict", counts="counts",
+    comment=COMMENT,
+)  # fmt: skip
+SAID = Decision.objects.filter(gate=OuterRef("pk")).order_by("pk").values(one=DECISION)
+# What the current proposal needs by the policy's rules; empty: what the policy asks of all.
+NEEDS = Subquery(Proposal.objects.filter(gate=OuterRef("pk"), number=OuterRef("proposal")).values("requirements")[:1])
+ORDERS = ("rewind", "edit", "fork")  # kinds of the checkpoints that a person ordered
+ORDERED = ("run.rewound", "run.edited", "run.forked")  # their events
+TWIN_RUNS = 20  # of a lineage in which twins are looked for: the run itself, the first, and the newest
+TWINS = 500  # checkpoints of each, the newest
+_TWINS = """
+SELECT c.run_id, c.seq, c.step, c.input_digest, c.occurrence FROM (
+  SELECT id FROM checkpoints_run WHERE id = %(root)s OR (lineage = %(root)s AND forked_from IS NOT NULL)
+  ORDER BY (id = %(run)s) DESC, (id = %(root)s) DESC, id DESC LIMIT %(runs)s) r
+CROSS JOIN LATERAL (
+  SELECT run_id, seq, at, kind, step, input_digest, occurrence FROM checkpoints_checkpoint
+  WHERE run_id = r.id AND seq < CASE WHEN r.id = %(run)s THEN %(below)s ELSE 2147483647 END
+  ORDER BY seq DESC LIMIT %(most)s) c
+WHERE c.kind IN ('step', 'gate') AND c.step = ANY(%(steps)s) AND c.input_digest = ANY(%(inputs)s)
+ORDER BY c.at, c.run_id, c.seq
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +101,8 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
     window = window_of(run, before, known)
     events = events_of(run, window, {run.head} | {checkpoint.id for checkpoint in known if checkpoint.seq in looked_at})
     on_path = read.course.on_path([checkpoint.seq for checkpoint in window])
-    end = (
-        None if run.status in Run.LIVE else next((event for event in events if event.kind == f"run.{run.status}"), None)
-    )
+    end = next((event for event in events if event.kind == f"run.{run.status}"), None)
+    end = None if run.status in Run.LIVE else end
     gates = tuple(gates_of(run, reader, window))
     head = run.head.hex if run.head else ""
     held = any(gate.status == Gate.Status.OPEN and gate.base == head for gate in gates)
@@ -129,11 +152,7 @@ def _headers(run: Any, looked_at: Any, before: Any) -> QuerySet[Checkpoint]:
 
 def window_of(run: Run, before: int | None, known: Iterable[Checkpoint]) -> list[Checkpoint]:
     """Return the checkpoints that one page draws, oldest first."""
-    own = [
-        checkpoint
-        for checkpoint in known
-        if checkpoint.run_id == run.pk and (before is None or checkpoint.seq < before)
-    ]
+    own = [row for row in known if row.run_id == run.pk and (before is None or row.seq < before)]
     return own[:WINDOW][::-1]
 
 
@@ -173,26 +192,6 @@ def forks_of(read: RunRow, window: Sequence[Checkpoint]) -> Iterable[TimelineFor
             yield kin if kin.title != read.run.title else replace(kin, title="")
 
 
-# Each decision at a gate, in the order in which they were made; a comment may hold what JSON text cannot.
-COMMENT = Func(F("comment"), Value("base64"), function="encode", output_field=TextField())
-SAID = (
-    Decision.objects.filter(gate=OuterRef("pk"))
-    .order_by("pk")
-    .values(
-        one=JSONObject(
-            first="user__first_name",
-            last="user__last_name",
-            username="user__username",
-            verdict="verdict",
-            counts="counts",
-            comment=COMMENT,
-        )
-    )
-)
-# What the current proposal needs by the policy's rules; empty: what the policy asks of all.
-NEEDS = Subquery(Proposal.objects.filter(gate=OuterRef("pk"), number=OuterRef("proposal")).values("requirements")[:1])
-
-
 def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[TimelineGate]:
     """Return the open gates and those of the window, oldest first, with the decisions at each."""
     gates = _gates(run.pk, list(states_of(window)))
@@ -200,6 +199,7 @@ def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[T
     visible = set(Gate.objects.visible_to(reader).filter(pk__in=others).values_list("pk", flat=True)) if others else ()
     for gate in gates:
         outcome = getattr(gate, "outcome", None)
+        judged = outcomes.judged(outcome) if outcome and outcome.kind == Outcome.Kind.MIXED else ()
         yield TimelineGate(
             id=gate.pk,
             base=gate.checkpoint.hex,
@@ -216,7 +216,8 @@ def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[T
             back_to=outcome.back_to if outcome else "",
             answer=(outcome.answered or {}).get("choice", "") if outcome else "",
             answer_label=gate.asked.label_of(outcome.answered) if outcome and outcome.answered else "",
-            actions=actions_of(outcome) if outcome and outcome.kind == Outcome.Kind.MIXED else (),
+            # Each by its number and tool, or id: its title is the agent's words.
+            actions=tuple(f"{item.word} {item.number} {item.action.tool or item.action.id}" for item in judged),
             decisions=tuple(map(said_of, getattr(gate, "words", ()))),
             visible=gate.team_id == run.team_id or gate.pk in visible,
         )
@@ -229,38 +230,20 @@ def _gates(run: Any, checkpoints: Any) -> QuerySet[Any]:
     return gates.select_related("policy", "outcome").annotate(words=ArraySubquery(SAID), needs=NEEDS).order_by("pk")
 
 
-def actions_of(outcome: Outcome) -> tuple[str, ...]:
-    """Return the outcome of each action, by number and tool, or id: its title is the agent's words."""
-    return tuple(f"{item.word} {item.number} {item.action.tool or item.action.id}" for item in outcomes.judged(outcome))
-
-
 def said_of(row: Mapping[str, Any]) -> TimelineDecision:
     """Return one reviewer's decision, from a row of SAID."""
     name = f"{row['first']} {row['last']}".strip() or row["username"]
     return TimelineDecision(name, row["verdict"], b64decode(row["comment"]).decode(errors="replace"), row["counts"])
 
 
-ORDERS = ("rewind", "edit", "fork")  # kinds of the checkpoints that a person ordered
-ORDERED = ("run.rewound", "run.edited", "run.forked")  # their events
-TWIN_RUNS = 20  # of a lineage in which twins are looked for: the run itself, the first, and the newest
-TWINS = 500  # checkpoints of each, the newest
-_TWINS = """
-SELECT c.run_id, c.seq, c.step, c.input_digest, c.occurrence FROM (
-  SELECT id FROM checkpoints_run WHERE id = %(root)s OR (lineage = %(root)s AND forked_from IS NOT NULL)
-  ORDER BY (id = %(run)s) DESC, (id = %(root)s) DESC, id DESC LIMIT %(runs)s) r
-CROSS JOIN LATERAL (
-  SELECT run_id, seq, at, kind, step, input_digest, occurrence FROM checkpoints_checkpoint
-  WHERE run_id = r.id AND seq < CASE WHEN r.id = %(run)s THEN %(below)s ELSE 2147483647 END
-  ORDER BY seq DESC LIMIT %(most)s) c
-WHERE c.kind IN ('step', 'gate') AND c.step = ANY(%(steps)s) AND c.input_digest = ANY(%(inputs)s)
-ORDER BY c.at, c.run_id, c.seq
-"""
-
-
 def saved_of(read: RunRow, window: Sequence[Checkpoint], events: Sequence[Event]) -> Iterable[TimelineCheckpoint]:
     """Yield the checkpoints of the window, with the notes of their steps, or who ordered them and why."""
-    run, by = read.run, orders_of(events)
-    twins, versions, origins = twins_of(run, window), versions_of(run, window), origins_of(read)
+    run = read.run
+    orders = [event for event in events if event.kind in ORDERED]
+    by = {int(decode_canonical(bytes(event.data)).get("seq", 1)): event.actor_name for event in orders}
+    twins, versions = twins_of(run, window), versions_of(run, window)
+    turns = [turn for turn in read.course.turns if turn.run not in (0, run.pk)]
+    origins = {turn.seq: _place(turn.parent, turn.run) for turn in turns}  # parents in another run
     for checkpoint in window:
         execution = execution_of(checkpoint.step, checkpoint.input_digest, checkpoint.occurrence)
         ordered = checkpoint.kind in ORDERS
@@ -287,12 +270,6 @@ def saved_of(read: RunRow, window: Sequence[Checkpoint], events: Sequence[Event]
         )
 
 
-def origins_of(read: RunRow) -> dict[int, str]:
-    """Map the number of a checkpoint to its parent's place, if the parent is in another run."""
-    turns = [turn for turn in read.course.turns if turn.run not in (0, read.run.pk)]
-    return {turn.seq: _place(turn.parent, turn.run) for turn in turns}
-
-
 def _place(number: int, run: int) -> str:
     return f"{number} of R-{run}"
 
@@ -303,9 +280,7 @@ def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
     Only the newest checkpoints of some runs of the lineage are searched; a place further off is left out,
     and the note of the checkpoint that reused it names it.
     """
-    reused = [
-        checkpoint for checkpoint in window if checkpoint.kind == "reused" and checkpoint.input_digest is not None
-    ]
+    reused = [row for row in window if row.kind == "reused" and row.input_digest is not None]
     if not reused:
         return {}
     asked: dict[str, Any] = {
@@ -322,12 +297,6 @@ def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
         for of, seq, step, digest, occurrence in found
     )
     return {name: place for name, place in places if name in wanted}
-
-
-def orders_of(events: Iterable[Event]) -> dict[int, str]:
-    """Map the number of a checkpoint to who ordered that rewind, edit or fork."""
-    found = [event for event in events if event.kind in ORDERED]
-    return {int(decode_canonical(bytes(event.data)).get("seq", 1)): event.actor_name for event in found}
 
 
 def versions_of(run: Run, window: Sequence[Checkpoint]) -> dict[int, str]:

@@ -64,8 +64,7 @@ class Timeline:
         """Return the number of branches and the like: "1 branch, 2 forks"; empty where the run went straight."""
         parts = []
         if self.branches:
-            branches = f"{self.branches:,} branch" if self.branches == 1 else f"{self.branches:,} branches"
-            parts.append(branches)
+            parts.append(count_of(self.branches, "branch", "branches"))
         if self.forks:
             parts.append(count_of(self.forks, "fork"))
         if self.removed:
@@ -75,8 +74,7 @@ class Timeline:
 
 def build(story: Story) -> Timeline:
     """Build the timeline of `story`."""
-    teller = _Teller(story)
-    pairs = list(teller.pairs())
+    pairs = list(_Walk(story).pairs())
     lines = [row for row, _ in pairs]
     refused = {row.key for row in lines if row.mark is marks.REFUSED}
     for row, piece in zip(lines, lay_out([node for _, node in pairs]), strict=True):
@@ -97,7 +95,7 @@ def build(story: Story) -> Timeline:
     )
 
 
-class _Teller:
+class _Walk:
     """A walk through the facts of one story, in the order of the rows."""
 
     def __init__(self, story: Story) -> None:

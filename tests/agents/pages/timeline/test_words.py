@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from agents.pages import durations as words
+from agents.pages.run.inspector import format_size
+from agents.pages.run.marks import format_duration
 from approvals.audit import event_words
 
 
@@ -18,12 +19,12 @@ from approvals.audit import event_words
      (11_100, "3 h 5 min"), (180_000, "2 d 2 h")],
 )  # fmt: skip
 def test_a_duration_has_at_most_two_units(seconds: float, said: str) -> None:
-    assert words.format_duration(timedelta(seconds=seconds)) == said
+    assert format_duration(timedelta(seconds=seconds)) == said
 
 
 @pytest.mark.parametrize(("count", "said"), [(0, "0 B"), (999, "999 B"), (16_900, "16.9 kB"), (3_200_000, "3.2 MB")])
 def test_a_size_is_decimal(count: int, said: str) -> None:
-    assert words.format_size(count) == said
+    assert format_size(count) == said
 
 
 @pytest.mark.parametrize(
