@@ -105,13 +105,9 @@ def draw_steps(plan: PlanSpec) -> tuple[list[DrawnStep], int]:
 
 def _slice(plan: PlanSpec, row: int, placed: list[tuple[SharedEdges, int]]) -> SafeString:
     top, bottom = "0" if row else str(MIDDLE), "100%" if row < len(plan.steps) - 1 else str(MIDDLE)
-    parts = [_line("main", FIRST, top, bottom)]
+    parts = [format_html(LINE, "main", FIRST, FIRST, top, bottom)]
     parts += [part for trunk, lane in placed for part in _passing(trunk, lane, row)]
     return join_parts([*parts, _mark(plan.steps[row])])
-
-
-def _line(kind: str, x: int, top: str, bottom: str) -> SafeString:
-    return format_html(LINE, kind, x, x, top, bottom)
 
 
 def _passing(trunk: SharedEdges, lane: int, row: int) -> Iterator[SafeString]:
@@ -123,7 +119,8 @@ def _passing(trunk: SharedEdges, lane: int, row: int) -> Iterator[SafeString]:
         yield format_html(CURVE, look, f"M{FIRST} {MIDDLE}H{x}")
     if first == last:
         return
-    yield _line(look, x, str(MIDDLE) if row == first else "0", str(MIDDLE) if row == last else "100%")
+    top, bottom = str(MIDDLE) if row == first else "0", str(MIDDLE) if row == last else "100%"
+    yield format_html(LINE, look, x, x, top, bottom)
 
 
 def _mark(step: StepSpec) -> SafeString:

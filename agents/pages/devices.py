@@ -6,8 +6,9 @@ in the session, so that the page can be loaded again and the password be confirm
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
@@ -41,7 +42,7 @@ def enter(request: HttpRequest) -> HttpResponse:
         status = 429 if isinstance(refused, TooManyGuesses) else 422
         return _show(request, typed=typed[:20], refused=str(refused), status=status)
     request.session[FOUND] = found.pk
-    return _see_other("device")
+    return HttpResponseRedirect(reverse("device"), status=303)
 
 
 @require_POST
@@ -54,7 +55,8 @@ def confirm(request: HttpRequest) -> HttpResponse:
     if not step_up.counts(step_up.of_session(request), by=reader, now=timezone.now()):
         if not step_up.possible(reader):
             return _show(request, pending=found, status=422)
-        return _see_other(step_up.address(request.path.removesuffix("confirmations/")))
+        back = request.path.removesuffix("confirmations/")
+        return HttpResponseRedirect(step_up.address(back), status=303)
     try:
         if not device_codes.confirm(found, by=reader):
             return _gone(request)
@@ -84,12 +86,6 @@ def _pending_request(request: HttpRequest) -> DeviceRequest | None:
 def _gone(request: HttpRequest) -> HttpResponse:
     words = "This request has expired, or was confirmed or refused before. Start again in your terminal."
     return _show(request, refused=words, status=409)
-
-
-def _see_other(to: str) -> HttpResponse:
-    response = redirect(to)
-    response.status_code = 303
-    return response
 
 
 def _show(

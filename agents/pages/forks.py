@@ -19,7 +19,7 @@ from agents.pages.run.offered_moves import TypedOrder, order_of
 from approvals.forms.texts import as_json
 from approvals.policy import step_up
 from checkpoints.errors import ValueRefused
-from checkpoints.models import Checkpoint, Plan, Run
+from checkpoints.models import Checkpoint, Run
 from checkpoints.values.canonical_json import parse_json
 
 
@@ -58,6 +58,7 @@ def fork_context(run: Run, order: TypedOrder) -> dict[str, Any]:
     def offer(checkpoint: Checkpoint, typed: TypedState) -> Offer:
         config, wrong = config_of(run, order)
         recorded = environment.recorded(run).get("config") if order.config is None else None  # None: the agent has none
+        deployed = {version for name, version in registry.agents() if name == checkpoint.plan.agent}
         shown, refused = None, None
         if not typed.faults and not wrong:
             heading = f"If you fork from checkpoint {checkpoint.seq}"
@@ -69,19 +70,13 @@ def fork_context(run: Run, order: TypedOrder) -> dict[str, Any]:
         return {
             "shown": shown,
             "refused": offered_moves.sentence(refused),
-            "versions": versions(checkpoint.plan),
+            "versions": sorted({checkpoint.plan.version} | deployed),  # on this server, and the checkpoint's own
             "version": order.version or checkpoint.plan.version,
             "config": as_json(recorded) if order.config is None and recorded is not None else order.config,
             "config_faults": wrong,
         }, culprits
 
     return order_context(run, order, offer)
-
-
-def versions(plan: Plan) -> list[str]:
-    """List the versions of the agent on this server, and the checkpoint's own."""
-    known = {version for name, version in registry.agents() if name == plan.agent}
-    return sorted(known | {plan.version})
 
 
 def config_of(run: Run, order: TypedOrder) -> tuple[dict[str, Any] | None, list[str]]:

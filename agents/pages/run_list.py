@@ -35,7 +35,7 @@ PLANS = 500  # the newest, whose agents and versions the filter offers
 WORDS = 200  # characters
 FEW = 3  # open gates of a run that are named
 WAITS = "mine"  # among the statuses: those that wait for the reader's own decision
-STATUSES = (("", "All"), (WAITS, "Waiting for me"), *((statu.value, statu.label) for statu in Run.Status))
+STATUSES = (("", "All"), (WAITS, "Waiting for me"), *((status.value, status.label) for status in Run.Status))
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,10 +98,5 @@ def sent_before(run: Run) -> list[tuple[Signal, str]]:
     """Return the run's newest signals, each with the titles of the steps that read it, on any branch."""
     plan = spec_of(run.plan)
     found = Signal.objects.filter(run=run).prefetch_related("waits").order_by("-pk")[:SHOWN]
-    return [
-        (
-            signal,
-            quote_titles([plan.title_of(step) for step in dict.fromkeys(wait.step for wait in signal.waits.all())]),
-        )
-        for signal in found
-    ]
+    readers = [(signal, dict.fromkeys(wait.step for wait in signal.waits.all())) for signal in found]
+    return [(signal, quote_titles(map(plan.title_of, steps))) for signal, steps in readers]

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import Group, User
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -136,9 +136,7 @@ def _redirect_to_confirmation(reader: User, form: QueryDict) -> HttpResponse:
             "Your account has nothing to confirm with. Add a passkey to it, or ask an administrator for a password."
         )
     back = reverse("tokens") + "?" + urlencode(typed_in(form), doseq=True) + "#make"
-    response = redirect(step_up.address(back))
-    response.status_code = 303
-    return response
+    return HttpResponseRedirect(step_up.address(back), status=303)
 
 
 def _key(form: QueryDict) -> str:

@@ -17,10 +17,8 @@ from agents.effects.ledger import LedgerRow
 from agents.pages.run.effects import acts_by_tools, list_staying, undone_first
 from agents.pages.run.facts import Called, Story, TimelineGate
 from agents.pages.run.marks import format_duration
-from agents.pages.run.row import RunRow
 from agents.pages.run.rows import after_settling
 from agents.pages.run.story import RunScene
-from agents.serving.missing_workers import Service
 from approvals.english import count_of, quote_titles
 from approvals.gates import preflight_facts as preflights
 from approvals.preflight.facts import RemoteProgram
@@ -118,11 +116,6 @@ def _held_by(program: RemoteProgram) -> str:
     return f"{claimed}, which has sent nothing for {program.heard}" if program.missed else claimed
 
 
-def ends_by(story: Story) -> datetime | None:
-    """Return the deadline of a run that lives."""
-    return story.run.deadline if story.run.status in Run.LIVE else None
-
-
 def since(story: Story, gate: TimelineGate | None) -> datetime | None:
     """Return the time since which the status word is true, if that is worth showing."""
     if gate and story.run.status == "waiting":
@@ -216,6 +209,7 @@ def head_context(scene: RunScene, figures: Sequence[HeadCell] = ()) -> dict[str,
     """Return the context of runs/run/header.html. `figures` are the agent's own."""
     run, story, gate = scene.run, scene.story, scene.gate
     asking = [gate for gate in story.gates if gate.status == "open"]
+    needs_worker = run.status in Run.LIVE and not run.plan.external  # of this server
     return {
         "run": run,
         "status": status(run, [gate.step for gate in story.holding], story.called),
@@ -234,9 +228,9 @@ def head_context(scene: RunScene, figures: Sequence[HeadCell] = ()) -> dict[str,
         "gate": next((gate for gate in reversed(asking) if gate.visible), None),
         "asking": len(asking),
         "wait": story.wait,
-        "ends_by": ends_by(story),
+        "ends_by": run.deadline if run.status in Run.LIVE else None,
         "frozen": run.frozen,
-        "unserved": unserved(scene.read),
+        "unserved": scene.read.served if needs_worker and not scene.read.served.has_worker else None,
         "may_move": scene.read.may_move,
         "may_cancel": run.status in Run.LIVE and scene.read.may_move,
         "stays": list_staying(story.effects, story.called),
@@ -245,9 +239,3 @@ def head_context(scene: RunScene, figures: Sequence[HeadCell] = ()) -> dict[str,
         "lineage": [kin.run for kin in scene.read.kin[:KIN]],
         "preflight": preflights.of_run(run) if run.status in RESTING or story.gone else None,
     }
-
-
-def unserved(read: RunRow) -> Service | None:
-    """Return the service of a run that needs a worker of this server and has none; else None."""
-    mine = read.run.status in Run.LIVE and not read.run.plan.external
-    return read.served if mine and not read.served.has_worker else None

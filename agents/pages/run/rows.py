@@ -6,7 +6,7 @@ quote.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -18,6 +18,8 @@ from agents.pages.run.lanes import LaneSlice
 from agents.pages.run.marks import TimelineMark, format_duration
 from approvals.english import count_of, join_names, noun_for, quote_titles
 from checkpoints.runs.plans import StepSpec
+
+UNTIMED = ("input", "reused", "skipped", "rewind", "edit", "repair", "upcast", "fork")  # kinds that no step worked for
 
 
 @dataclass(slots=True)
@@ -44,32 +46,103 @@ class TimelineRow:
     svg: str = ""  # that piece, as SVG
 
 
-@dataclass(frozen=True, slots=True)
-class RowContext:
-    """The facts for a checkpoint's row: the gate that it closes, its effect, the checkpoint that it follows."""
-
-    story: Story
-    gate: TimelineGate | None = None
-    fate: Fate | None = None
-    parent: TimelineCheckpoint | None = None
-
-
-def of_checkpoint(saved: TimelineCheckpoint, around: RowContext) -> TimelineRow:
-    """Return the row of a checkpoint."""
+def of_checkpoint(
+    saved: TimelineCheckpoint,
+    story: Story,
+    gate: TimelineGate | None,
+    fate: Fate | None,
+    parent: TimelineCheckpoint | None,
+) -> TimelineRow:
+    """Return the row of a checkpoint: with the gate that it closes, its effect, and the checkpoint that it follows."""
     row = TimelineRow(
-        saved.id, around.story.called(saved.step or saved.kind), marks.RAN, saved.seq, "checkpoint", saved.seq,
-        took=format_duration(saved.took) if saved.took else "", at=saved.at, named=saved.name, noted=saved.noted,
+        saved.id, story.called(saved.step or saved.kind), marks.RAN, saved.seq, "checkpoint", saved.seq,
+        took=format_duration(saved.took) if saved.took and saved.kind not in UNTIMED else "", at=saved.at,
+        named=saved.name, noted=saved.noted,
     )  # fmt: skip
-    if tell := WORDS.get(saved.kind):
-        tell(row, saved, around)
-    if around.fate and saved.kind == "step":
-        _tell_effect(row, around.fate)
+    tell_kind(row, saved, story, gate, parent)
+    if saved.kind in ("rewind", "edit", "upcast", "fork") and (saved.by or saved.why):
+        by = f"by {saved.by}" if saved.by else ""
+        row.remarks.append(Remark(f"{by}:" if by and saved.why else by, saved.why))
+    if fate and saved.kind == "step":
+        tell_effect(row, fate)
     if saved.attempt > 1 and saved.kind == "step":
         row.remarks.append(Remark(f"at attempt {saved.attempt}"))
     # If no step ran, the note is the engine's own and not an agent's.
     notes = [Remark(word) if saved.kind in ("reused", "skipped") else Remark(quote=word) for word in saved.words]
     row.remarks = [remark for remark in [*row.remarks, *notes] if remark]
     return row
+
+
+def tell_kind(
+    row: TimelineRow,
+    saved: TimelineCheckpoint,
+    story: Story,
+    gate: TimelineGate | None,
+    parent: TimelineCheckpoint | None,
+) -> None:
+    """Write into the row how the checkpoint came to be."""
+    step_kind = next((step.kind for step in story.plan if step.name == saved.step), "")
+    next_title = quote_titles([story.called(saved.next_step)])
+    moved = f"the state at {parent.seq}, as a new checkpoint" if parent and parent.seq + 1 != saved.seq else ""
+    match saved.kind:
+        case "input":
+            row.name, row.mark = "Input", marks.GIVEN
+            row.remarks.append(Remark(f"started by {story.started_by}" if story.started_by else ""))
+        case "gate" | "answered":
+            tell_ending(row, story, gate, marks.NOTHING_ASKED if gate is None else ending_of(gate))
+        case "asked" if gate and gate.status == "open":
+            row.mark, row.on_hold, row.since = marks.HELD, True, gate.opened_at
+            row.link, row.target = ("gate", gate.id) if gate.visible else ("", 0)
+            row.remarks += [Remark(f"{open_remark(gate).text}, and the run goes on")]
+        case "asked":
+            tell_ending(row, story, gate, ending_of(gate) if gate else marks.ASKED)
+        case "recovery" if gate is None and saved.next_step and saved.next_step != saved.step:
+            # Unless it failed, the run paused to ask about an effect that was left behind.
+            row.mark = marks.CAUGHT if step_kind == "step" else marks.ASIDE
+            then = "" if step_kind == "step" else "then "
+            row.remarks.append(Remark(f"{then}the run goes on with {next_title}"))
+        case "recovery":
+            tell_ending(row, story, gate, marks.RECOVERED.get(gate.answer if gate else "", marks.RECOVERED[""]))
+        case "reopen":
+            row.mark = marks.REOPENED
+            row.remarks.append(Remark("the gate changed after approval"))
+        case "rewind":
+            row.name = "Rewind"
+            place = saved.origin or (str(parent.seq) if parent else "an earlier checkpoint")
+            row.mark = replace(marks.REWIND, word=f"to {place}")
+            if parent:
+                state = (
+                    "input" if parent.kind == "input" else f"state after {quote_titles([story.called(parent.step)])}"
+                )
+                row.remarks.append(Remark(f"to the {state}, as a new checkpoint"))
+        case "edit":
+            row.name, row.mark = "Edit", marks.EDIT
+            row.remarks.append(Remark(f"of {moved}" if moved else ""))
+        case "repair":
+            row.name = "Repair"
+            row.mark = replace(marks.REPAIR, word=f"back to {next_title}") if saved.next_step else marks.REPAIR
+            row.remarks.append(Remark(f"to {moved}" if moved else ""))
+        case "upcast":
+            row.name = "Upgrade"
+            row.mark = replace(marks.UPCAST, word=f"to version {saved.version}") if saved.version else marks.UPCAST
+        case "fork":
+            row.name = "Fork"
+            row.remarks.append(Remark(f"of {story.origin}" if story.origin else ""))
+        case "reused" if step_kind == "gate" and saved.words:  # one that had nothing to ask has no note, and no answer
+            row.mark = marks.STOOD
+            row.remarks.append(Remark(f"given at {saved.twin}" if saved.twin else ""))
+        case "reused":
+            row.mark = replace(marks.REUSED, word=f"reused from {saved.twin}" if saved.twin else "reused")
+        case "skipped":
+            row.mark = marks.SKIPPED
+
+
+def tell_ending(row: TimelineRow, story: Story, gate: TimelineGate | None, mark: TimelineMark) -> None:
+    """Write into the row how the gate ended, who decided, and for how long it held the run."""
+    row.mark = mark
+    if gate:
+        row.took = how_long(gate)
+        row.remarks.extend(gate_remarks(gate, story.called))
 
 
 def of_gap(gap: TimelineGap) -> TimelineRow:
@@ -85,7 +158,7 @@ def of_gap(gap: TimelineGap) -> TimelineRow:
     return row
 
 
-def _tell_effect(row: TimelineRow, fate: Fate) -> None:
+def tell_effect(row: TimelineRow, fate: Fate) -> None:
     done = fate.effect
     if done.status == "undone":
         row.mark = marks.UNDONE
@@ -97,135 +170,6 @@ def _tell_effect(row: TimelineRow, fate: Fate) -> None:
         row.remarks.append(Remark(", ".join(words)))
     else:
         row.remarks.append(Remark(str(fate.mark.word)))
-
-
-def _tell_input(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    row.name, row.mark, row.took = "Input", marks.GIVEN, ""
-    row.remarks.append(Remark(f"started by {around.story.started_by}" if around.story.started_by else ""))
-
-
-def _tell_reused(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    """Name the checkpoint whose output was reused. A gate that had nothing to ask has no note, and no answer either."""
-    row.took = ""
-    kinds = {step.name: step.kind for step in around.story.plan}
-    if kinds.get(saved.step) == "gate" and saved.words:
-        row.mark = marks.STOOD
-        row.remarks.append(Remark(f"given at {saved.twin}" if saved.twin else ""))
-    else:
-        row.mark = replace(marks.REUSED, word=f"reused from {saved.twin}" if saved.twin else "reused")
-
-
-def _tell_skipped(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    row.mark, row.took = marks.SKIPPED, ""
-
-
-def _tell_gate(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    _close(row, around, marks.NOTHING_ASKED if around.gate is None else ending_of(around.gate))
-
-
-def _tell_asked(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    """Tell of a gate from which the run went on: a link while it is open."""
-    row.mark, gate = marks.ASKED, around.gate
-    if gate is None:
-        return
-    if gate.status == "open":
-        row.mark, row.on_hold, row.since = marks.HELD, True, gate.opened_at
-        row.link, row.target = ("gate", gate.id) if gate.visible else ("", 0)
-        row.remarks += [Remark(f"{open_remark(gate).text}, and the run goes on")]
-    else:
-        _close(row, around, ending_of(gate))
-
-
-def _tell_recovery(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    gate = around.gate
-    if gate is None and saved.next_step and saved.next_step != saved.step:
-        caught = any(step.name == saved.step and step.kind == "step" for step in around.story.plan)
-        # Otherwise the run paused to ask about an effect that was left behind.
-        row.mark = marks.CAUGHT if caught else marks.ASIDE
-        goes_on = f"the run goes on with {_next(saved, around)}"
-        row.remarks.append(Remark(goes_on if caught else f"then {goes_on}"))
-        return
-    _close(row, around, marks.RECOVERED.get(gate.answer if gate else "", marks.RECOVERED[""]))
-
-
-def _close(row: TimelineRow, around: RowContext, mark: TimelineMark) -> None:
-    """Add how the gate ended, who decided, and for how long it held the run."""
-    row.mark = mark
-    if gate := around.gate:
-        row.took = how_long(gate)
-        row.remarks.extend(gate_remarks(gate, around.story.called))
-
-
-def _tell_reopened(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    row.mark = marks.REOPENED
-    row.remarks.append(Remark("the gate changed after approval"))
-
-
-def _tell_rewind(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    """Add the checkpoint that the head moved to, by whom and why."""
-    target = around.parent
-    row.name, row.took = "Rewind", ""
-    place = saved.origin or (str(target.seq) if target else "an earlier checkpoint")
-    row.mark = replace(marks.REWIND, word=f"to {place}")
-    if target:
-        after = f"to the state after {quote_titles([around.story.called(target.step)])}, as a new checkpoint"
-        row.remarks.append(Remark("to the input, as a new checkpoint" if target.kind == "input" else after))
-    _order(row, saved)
-
-
-def _tell_edit(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    row.name, row.took, row.mark = "Edit", "", marks.EDIT
-    if around.parent and around.parent.seq + 1 != saved.seq:
-        row.remarks.append(Remark(f"of the state at {around.parent.seq}, as a new checkpoint"))
-    _order(row, saved)
-
-
-def _tell_repair(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    row.name, row.took = "Repair", ""
-    row.mark = replace(marks.REPAIR, word=f"back to {_next(saved, around)}") if saved.next_step else marks.REPAIR
-    if around.parent and around.parent.seq + 1 != saved.seq:
-        row.remarks.append(Remark(f"to the state at {around.parent.seq}, as a new checkpoint"))
-
-
-def _tell_upcast(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    row.name, row.took = "Upgrade", ""
-    row.mark = replace(marks.UPCAST, word=f"to version {saved.version}") if saved.version else marks.UPCAST
-    _order(row, saved)
-
-
-def _tell_fork(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    row.name, row.took = "Fork", ""
-    row.remarks.append(Remark(f"of {around.story.origin}" if around.story.origin else ""))
-    _order(row, saved)
-
-
-def _next(saved: TimelineCheckpoint, around: RowContext) -> str:
-    """Return the title of the next step."""
-    return quote_titles([around.story.called(saved.next_step)])
-
-
-def _order(row: TimelineRow, saved: TimelineCheckpoint) -> None:
-    """Add who ordered it, and why."""
-    if saved.by or saved.why:
-        by = f"by {saved.by}" if saved.by else ""
-        row.remarks.append(Remark(f"{by}:" if by and saved.why else by, saved.why))
-
-
-WORDS: dict[str, Callable[[TimelineRow, TimelineCheckpoint, RowContext], None]] = {
-    "input": _tell_input,
-    "gate": _tell_gate,
-    "asked": _tell_asked,
-    "answered": _tell_gate,
-    "recovery": _tell_recovery,
-    "reopen": _tell_reopened,
-    "rewind": _tell_rewind,
-    "edit": _tell_edit,
-    "repair": _tell_repair,
-    "upcast": _tell_upcast,
-    "fork": _tell_fork,
-    "reused": _tell_reused,
-    "skipped": _tell_skipped,
-}
 
 
 def of_refusal(refusals: Sequence[Failure], story: Story) -> TimelineRow:

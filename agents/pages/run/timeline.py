@@ -18,7 +18,7 @@ from agents.models import Failure
 from agents.pages.run import marks, rows
 from agents.pages.run.facts import Story, TimelineCheckpoint, TimelineFork, TimelineGate
 from agents.pages.run.lanes import LaneNode, count_lanes, draw_sign, draw_slice, lay_out
-from agents.pages.run.rows import RowContext, TimelineRow
+from agents.pages.run.rows import TimelineRow
 from approvals.english import count_of
 from checkpoints.values.checkpoint_kinds import OUTCOMES, Kind
 
@@ -161,15 +161,15 @@ class _Walk:
 
     def _checkpoint(self, saved: TimelineCheckpoint, abandoned_tip: str) -> tuple[TimelineRow, LaneNode]:
         gate = next((gate for gate in self.story.gates if self._shown_at(gate) == saved.id), None)
-        around = RowContext(self.story, gate, self.fates.get(saved.id), self.by_id.get(saved.parent))
-        row = rows.of_checkpoint(saved, around)
+        fate, parent = self.fates.get(saved.id), self.by_id.get(saved.parent)
+        row = rows.of_checkpoint(saved, self.story, gate, fate, parent)
         row.failures = self.failures.pop((saved.parent, saved.step), [])
         row.head = saved.id == self.story.head
         on_path = saved.id in self.story.path
         if not on_path:
             row.abandoned, row.mark = True, marks.abandoned_mark(row.mark)
-        parent = saved.parent if saved.parent in self.by_id or self.gap is None else self.gap.key
-        return row, LaneNode(saved.id, parent, "main" if on_path else "rejected", abandoned_tip)
+        above = saved.parent if parent or self.gap is None else self.gap.key
+        return row, LaneNode(saved.id, above, "main" if on_path else "rejected", abandoned_tip)
 
     def _shown_at(self, gate: TimelineGate) -> str:
         """Return the checkpoint whose row shows a gate: with its outcome, or where the run went on from it."""
