@@ -10,12 +10,11 @@ from django.contrib.auth.models import User
 from agents.pages import run_list
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint
-from tests.agents.pages.run_page.test_run_page import text_of
+from tests.agents.pages.stored_histories import begin, held
+from tests.agents.pages.test_run_page import text_of
 from tests.factories import ann, bob, make_plan, make_run, make_spec, make_team, unique
 from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import signed_in
-
-from .stored_histories import begin, held
 
 
 def test_the_runs_of_my_teams_come_newest_first_with_what_they_wait_for() -> None:

@@ -26,7 +26,7 @@ from checkpoints.retention import policies, prune_report, prunes, reading, unnee
 from checkpoints.retention.delete_batch import RunMoved
 from checkpoints.runs import holds
 from checkpoints.values.canonical_json import decode_canonical
-from tests.agents.pages.run_page.test_run_page import text_of
+from tests.agents.pages.test_run_page import text_of
 from tests.checkpoints.retention.conftest import no_policies as no_policies
 from tests.checkpoints.retention.pruned_runs import elsewhere, keep, looked, pruned, seqs
 from tests.checkpoints.retention.test_races import waits_for_a_lock

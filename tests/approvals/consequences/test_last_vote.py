@@ -15,7 +15,7 @@ from checkpoints.models import Event
 from tests.agents.api.sent_requests import ask
 from tests.agents.api.test_deciding import post as post_json
 from tests.agents.api.test_doors import refusal
-from tests.agents.pages.run_page.test_run_page import text_of
+from tests.agents.pages.test_run_page import text_of
 from tests.factories import ann, bob, decide, edit_amount, make_gate, make_policy, make_question, make_team, make_user
 from tests.factories.tokens import bearing, make_token
 from tests.harness.racing_threads import race

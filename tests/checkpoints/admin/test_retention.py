@@ -10,7 +10,7 @@ from django.test import Client
 
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Event, Hold, Prune, RetentionPolicy, Run
-from tests.agents.pages.run_page.test_run_page import text_of
+from tests.agents.pages.test_run_page import text_of
 from tests.checkpoints.retention.pruned_runs import ended, keep, looked, ordered, pruned, seqs
 from tests.factories import unique
 from tests.harness.signed_in_clients import confirmed

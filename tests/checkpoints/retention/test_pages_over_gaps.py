@@ -25,9 +25,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 import json
 import pytest
-from tests.agents.pages.run_page.test_run_page import page_of
-from tests.agents.pages.run_page.test_run_page import text_of
 from tests.agents.pages.stored_histories import sent_back
+from tests.agents.pages.test_run_page import page_of
+from tests.agents.pages.test_run_page import text_of
 from tests.factories import READER
 from tests.factories import ann
 from tests.factories import bob

@@ -40,7 +40,7 @@ from django.db.models.functions import Now
 from django.template.defaultfilters import filesizeformat
 from django.test import Client
 import pytest
-from tests.agents.pages.run_page.test_run_page import text_of
+from tests.agents.pages.test_run_page import text_of
 from tests.conftest import Starter
 from tests.factories import make_user
 from tests.harness.signed_in_clients import signed_in

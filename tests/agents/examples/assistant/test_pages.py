@@ -8,7 +8,7 @@ import pytest
 
 from agents.examples.assistant import Assistant
 from checkpoints.models import Run
-from tests.agents.pages.run_page.test_run_page import page_of, text_of
+from tests.agents.pages.test_run_page import page_of, text_of
 from tests.factories import MEMBER, ann, bob, make_team
 from tests.factories.driven_runs import advance_to_rest, decide, open_gate
 from tests.harness.sent_statements import sent

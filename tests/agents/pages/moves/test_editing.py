@@ -8,12 +8,11 @@ import re
 from checkpoints.models import Checkpoint, Run
 from checkpoints.values import artifacts
 from tests.agents.moves.moved_runs import after
+from tests.agents.pages.moves.sent_orders import ask, booked, hidden, member, order, page_of, said, texts
 from tests.factories import READER, make_user
 from tests.factories.driven_runs import advance_to_rest, state
 from tests.factories.people import permissions
 from tests.harness.signed_in_clients import signed_in
-
-from .sent_orders import ask, booked, hidden, member, order, page_of, said, texts
 
 
 def editor(run: Run, seq: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.agents.pages.run_page.test_run_page import text_of
+from tests.agents.pages.test_run_page import text_of
 from tests.factories import ann
 from tests.factories.driven_runs import open_gate
 from tests.harness.signed_in_clients import form_of, signed_in

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from approvals.models import Gate
-from tests.agents.pages.test_long_runs import LONG, MOST
 from tests.agents.pages.stored_histories import INPUT, PROPOSAL, Walk, begin
+from tests.agents.pages.test_long_runs import LONG, MOST
 from tests.factories import ann, bob, decide, make_team
 from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import signed_in

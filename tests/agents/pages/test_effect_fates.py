@@ -9,8 +9,7 @@ import pytest
 from agents.effects.fates import Fate, Remark, fates_of
 from agents.pages.run import effects
 from agents.pages.run import head as page_head
-
-from .timeline_facts import NOON, make_effect
+from tests.agents.pages.test_timeline import NOON, make_effect
 
 
 def fate_of(status: str, **facts: Any) -> Fate:

@@ -12,9 +12,9 @@ from checkpoints import actors
 from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint
 from checkpoints.models import Checkpoint, Event, EventText, Run
 from checkpoints.runs import notes
-from tests.agents.pages.run_page.test_live import NewPage, open_run
-from tests.agents.pages.run_page.test_run_page import page_of, text_of
 from tests.agents.pages.stored_histories import ORDER, begin
+from tests.agents.pages.test_live import NewPage, open_run
+from tests.agents.pages.test_run_page import page_of, text_of
 from tests.checkpoints.audit.sealed_events import erase
 from tests.checkpoints.retention.pruned_runs import ended, keep, pruned
 from tests.factories import READER, ann, bob, eve, make_team, make_user

@@ -15,13 +15,12 @@ from checkpoints.events import event_log
 from checkpoints.models import Event, Run
 from checkpoints.runs import notes
 from tests.agents.pages.stored_histories import Walk, begin, held
+from tests.agents.pages.test_live import open_run
+from tests.agents.pages.test_run_page import text_of
 from tests.factories import ann, bob, decide, make_team
 from tests.harness.browser_checks import check_each_look, watched
 from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import signed_in
-
-from .test_live import open_run
-from .test_run_page import text_of
 
 NewPage = Callable[..., Page]
 
