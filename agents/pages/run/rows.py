@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from agents.effects.fates import Fate, Remark
+from agents.effects.fates import Fate, Remark, TimelineMark
 from agents.models import Failure, StepCheckpoint, Wait
 from agents.pages.run import marks
 from agents.pages.run.facts import Called, Story, TimelineCheckpoint, TimelineFork, TimelineGap, TimelineGate
 from agents.pages.run.lanes import LaneSlice
-from agents.pages.run.marks import TimelineMark, format_duration
+from agents.pages.run.marks import format_duration
 from approvals.english import count_of, join_names, noun_for, quote_titles
 from checkpoints.runs.plans import StepSpec
 

@@ -1,4 +1,4 @@
-"""One checkpoint, looked at: its difference to another, its whole state, one value of it."""
+"""One checkpoint, looked at: its difference to another, its whole state, one value of it; also where they are large."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stories of runs, drawn up by hand: the pure tests lay them out."""
+"""What the timeline says: a table for the ways a run can stand, rows that need more than a word, and branches."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 
 from agents.effects.fates import Remark
+from agents.effects.ledger import LedgerRow
 from agents.models import Failure
 from agents.pages.run import head as page_head
 from agents.pages.run import timeline
 from agents.pages.run.facts import (
-    LedgerRow,
     Story,
     TimelineCheckpoint,
     TimelineDecision,

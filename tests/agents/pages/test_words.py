@@ -1,4 +1,4 @@
-"""Figures and events as a person reads them."""
+"""States, their differences, figures and events as a person reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forking from a checkpoint on a page of its own, and settling at once."""
+"""Forking from a checkpoint on a page of its own, settling at once, and comparing two checkpoints."""
 
 from __future__ import annotations
 
