@@ -18,7 +18,7 @@ from checkpoints import store
 from checkpoints.errors import OtherLineage
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import spec_of
-from checkpoints.store import run_history
+from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.store.run_history import CheckpointComparison
 from checkpoints.values import patch
@@ -53,7 +53,7 @@ def checkpoint_named(request: HttpRequest, run: Run, text: str) -> Checkpoint:
 def parting(a: Checkpoint, b: Checkpoint) -> CheckpointComparison:
     """Return the common ancestor and the way to each. 404 if they belong to different lineages."""
     try:
-        return run_history.compare(a.id, b.id)
+        return executions.compare(a.id, b.id)
     except OtherLineage as other:
         raise Http404("No such checkpoint") from other
 

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 from django.template.defaultfilters import filesizeformat
 
 from approvals.english import count_of
-from approvals.preflight.checks import RED, Preflight
+from approvals.preflight import RED, Preflight
 
 # The HTTP statuses of refused decisions, by code; any other is 409.
 STATUSES = {

@@ -14,9 +14,9 @@ class AdministrationConfig(AdminConfig):
         from django.contrib.auth.signals import user_login_failed
         from django.db.models.signals import pre_save
 
-        from approvals.accounts.factor_secrets import seal_factor
+        from approvals.accounts.factors import seal_factor
         from config.sign_in.attempts import on_failure
 
         super().ready()
         user_login_failed.connect(on_failure, dispatch_uid="config.sign_in.attempts")
-        pre_save.connect(seal_factor, sender=Authenticator, dispatch_uid="approvals.accounts.factor_secrets")
+        pre_save.connect(seal_factor, sender=Authenticator, dispatch_uid="approvals.accounts.factors")

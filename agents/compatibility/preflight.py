@@ -17,7 +17,7 @@ from agents.models import Client
 from agents.remote.lost_programs import MISSED
 from agents.runner import version_upgrade
 from approvals.gates import preflight_facts
-from approvals.preflight.facts import AgentCode, EnvironmentFacts, Library, RemoteProgram, Takeover, UnknownCode
+from approvals.preflight import AgentCode, EnvironmentFacts, Library, RemoteProgram, Takeover, UnknownCode
 from approvals.presentation.drawing.times import lasting
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan, Run

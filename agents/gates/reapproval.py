@@ -10,11 +10,11 @@ from typing import Any
 
 from agents.session import reuse
 from agents.session.run_session import RunSession
+from approvals import tools
 from approvals.cards.card import Card, completed
 from approvals.engine_rules import gates
 from approvals.gates.opening import body_of
 from approvals.models import Gate, Outcome, Policy
-from approvals.tools import drawing
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values.canonical_json import encode_canonical
 
@@ -61,7 +61,7 @@ def _same(session: RunSession, spec: StepSpec, card: Card) -> Gate | None:
 def _body(session: RunSession, spec: StepSpec, card: Card) -> dict[str, Any]:
     whole = completed(card, step=spec, plan=session.plan, state=session.snapshot.state)
     policy = Policy.objects.named(spec.policy, team=session.run.team)
-    whole = drawing.draw_card(whole, team=session.run.team, policy=policy, plan=session.plan)
+    whole = tools.draw_card(whole, team=session.run.team, policy=policy, plan=session.plan)
     return body_of(whole, run=session.run, step=spec, checkpoint="")
 
 

@@ -21,8 +21,7 @@ from approvals.engine_rules import gates
 from approvals.english import quote_titles
 from approvals.gates import state_secrets
 from approvals.models import Gate
-from approvals.preflight import checks
-from approvals.preflight.facts import AgentCode
+from approvals.preflight import RED, AgentCode, check_version
 from checkpoints import store
 from checkpoints.errors import CheckpointRemoved, NotVerified, PlanChanged, ValueRefused
 from checkpoints.models import Checkpoint, Plan, Run
@@ -76,8 +75,8 @@ def check_taken(run: Run, plan: Plan, saved: Snapshot | None) -> None:
     A process that knows no version of it cannot tell, and leaves that to those that do.
     """
     code = preflight.code_of(run, plan, saved, [saved.next_step] if saved else [])
-    found = checks.version(code) if isinstance(code, AgentCode) else None
-    if found is not None and found.colour == checks.RED:
+    found = check_version(code) if isinstance(code, AgentCode) else None
+    if found is not None and found.colour == RED:
         raise RewindRefused(found.words)
 
 

@@ -13,12 +13,12 @@ from agents.runner import engine
 from agents.session.performer import Returned
 from agents.session.run_session import RunSession
 from agents.work_errors import ToolMismatched, ToolNotRegistered, TooManyGates, WorkInvalid
+from approvals import tools as registered_tools
 from approvals.cards import drawing
 from approvals.cards.card import Card, completed
 from approvals.errors import AskedTooOften, CardRefused, NotRegistered, ToolRefused
 from approvals.models import Policy, Tool
 from approvals.schema import validate, walk
-from approvals.tools import drawing as registered_tools
 from checkpoints.errors import ValueRefused
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.store import named_files

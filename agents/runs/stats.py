@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db import connection
 
-from approvals.insights.durations import compute_quantile, count_by_span
+from approvals.insights.figures import compute_quantile, count_by_span
 from checkpoints.models import Run
 
 LOOKED_AT = 1000  # the newest runs of an agent
@@ -50,7 +50,7 @@ class AgentFigures:
     withdrawn: int = 0
     half: timedelta | None = None  # the median time to a decision
     most: timedelta | None = None  # the 90th percentile
-    within: Mapping[str, int] = field(default_factory=dict)  # decided gates, by approvals.insights.durations.SPANS
+    within: Mapping[str, int] = field(default_factory=dict)  # decided gates, by approvals.insights.figures.SPANS
     due: Mapping[int, timedelta] = field(default_factory=dict)  # plan -> how long a run of it has been due
 
     @property

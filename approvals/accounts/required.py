@@ -23,7 +23,7 @@ from approvals.models import Delegation, Gate, Policy
 from checkpoints.access.permissions import DECIDE_GATE, teams_where
 
 from . import factors
-from .methods import SECOND_FACTORS, of_records
+from .factors import SECOND_FACTORS, of_records
 
 NOBODY, STAFF, DECIDERS, EVERYBODY = CHOICES = ("", "staff", "deciders", "everybody")
 # Where somebody without a second factor may go: to add one, to sign in or out, and to what draws those pages.

@@ -29,8 +29,15 @@ from checkpoints.access.permissions import is_superuser
 from checkpoints.admin.base import TakesOrders
 from checkpoints.events import event_log
 
-from .audited import AuditedAdmin
-from .permissions import EVERYWHERE, IN_TEAMS, PermissionBoxes, describe_permissions, permission_names, ticked_boxes
+from .teams import (
+    EVERYWHERE,
+    IN_TEAMS,
+    AuditedAdmin,
+    PermissionBoxes,
+    describe_permissions,
+    permission_names,
+    ticked_boxes,
+)
 
 if TYPE_CHECKING:
     Accounts = UserAdmin[User]

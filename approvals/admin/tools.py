@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
-from django import forms
-from django.contrib import admin, messages
-from django.http import HttpRequest
-
+from approvals import tools
 from approvals.models import Tool
 from approvals.policy_changes import tool_changes
 from approvals.schema import walk
-from approvals.tools import schemas
-from checkpoints.admin.base import NewestVersionsFilter, VersionedAdmin, VersionedForm, make_column
+from checkpoints.admin.base import NewestVersionsFilter
+from checkpoints.admin.base import VersionedAdmin
+from checkpoints.admin.base import VersionedForm
+from checkpoints.admin.base import make_column
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
+from django import forms
+from django.contrib import admin
+from django.contrib import messages
+from django.http import HttpRequest
+import json
+from typing import Any
 
 MONO = "vLargeTextField mono"
 EXAMPLE = """{
@@ -64,8 +66,8 @@ class ToolForm(VersionedForm[Tool]):
         super().__init__(*args, **kwargs)
         if self.instance.pk:
             schema = self.instance.schema
-            self.initial["schema"] = json.dumps(schemas.unlabelled(schema), ensure_ascii=False, indent=2)
-            called = schemas.labels(schema).items()
+            self.initial["schema"] = json.dumps(tools.unlabelled(schema), ensure_ascii=False, indent=2)
+            called = tools.labels(schema).items()
             self.initial["labels"] = "\n".join(f"{place}: {label}" for place, label in called)
             self.initial["pinned"] = "\n".join(self.instance.pinned)
 
@@ -76,9 +78,9 @@ class ToolForm(VersionedForm[Tool]):
         except ValueRefused as refused:
             place = (f" at {refused.pointer}") if refused.pointer else ""
             raise forms.ValidationError(f"Write JSON: {refused.reason}{place}.") from refused
-        if wrong := schemas.fault(schema):
+        if wrong := tools.fault(schema):
             raise forms.ValidationError(wrong)
-        closed: dict[str, Any] = schemas.closed(schema)
+        closed: dict[str, Any] = tools.closed(schema)
         return closed
 
     def clean_labels(self) -> dict[str, str]:
@@ -89,7 +91,7 @@ class ToolForm(VersionedForm[Tool]):
             if line.strip() and not (result and label.strip()):
                 raise forms.ValidationError(f"Write a pointer, a colon and a label, as in “/amount: Amount”: {line}")
             if line.strip():
-                found[place.strip()] = label.strip()[: schemas.LABEL]
+                found[place.strip()] = label.strip()[: tools.LABEL]
         return found
 
     def clean_pinned(self) -> list[str]:
@@ -107,9 +109,9 @@ class ToolForm(VersionedForm[Tool]):
                 if place not in known:
                     self.add_error("labels", f"The schema writes out no argument {place}.")
             for place in data.get("pinned") or ():
-                if not schemas.knows(schema, place):
+                if not tools.knows(schema, place):
                     self.add_error("pinned", f"The schema has no argument {place}.")
-            data["schema"] = schemas.labelled(schema, data.get("labels") or {})
+            data["schema"] = tools.labelled(schema, data.get("labels") or {})
         if data.get("irreversible") and data.get("undo"):
             self.add_error("undo", "Leave this empty: the tool is marked as “cannot be undone”.")
         return data

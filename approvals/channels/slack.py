@@ -20,7 +20,7 @@ from django.db.models.functions import Now
 from approvals.models import ChannelAddress
 from approvals.notifications.channel import NoticeAddress, Receipt, Result
 from approvals.notifications.message import NoticeKind, NoticeMessage
-from approvals.outbound import sealed
+from approvals.outbound import signing
 
 from .readers import of_teams, zone_of
 from .slack_api import Slack
@@ -79,7 +79,7 @@ class SlackSender:
     def send(self, message: NoticeMessage, to: NoticeAddress, *, key: str, earlier: str = "") -> Receipt:
         """Send one message, or change the earlier ones where the gate has ended."""
         if to.team is not None and not IN_SLACK.fullmatch(to.value):
-            url = sealed.unseal(to.value)
+            url = signing.unseal(to.value)
             return self.slack.post(url, body_of(message, to.zone)) if url else Receipt(Result.REFUSED, "secret_lost")
         if not settings.HOLDPOINT_SLACK_TOKEN:
             return refused("not_authed")

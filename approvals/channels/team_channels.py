@@ -16,7 +16,7 @@ from approvals.english import count_of
 from approvals.models import ChannelAddress
 from approvals.notifications import account, channel, log
 from approvals.notifications.channel import Receipt, Result
-from approvals.outbound import sealed, targets
+from approvals.outbound import signing, targets
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 
@@ -61,7 +61,7 @@ def add(team: Group, service: str, address: str, *, label: str, by: Actor) -> Ch
     if why := fault(service, address):
         raise ChannelRefused(why)
     in_slack = service == slack.NAME and slack.IN_SLACK.fullmatch(address)
-    value = address if in_slack else sealed.seal(address)
+    value = address if in_slack else signing.seal(address)
     mark = hashlib.sha256(address.encode()).hexdigest()
     with transaction.atomic():
         Group.objects.select_for_update(no_key=True).get(pk=team.pk)  # the second of two at once counts the first

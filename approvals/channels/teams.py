@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from approvals.notifications.channel import NoticeAddress, Receipt, Result
 from approvals.notifications.message import NoticeMessage
-from approvals.outbound import sealed, sending
+from approvals.outbound import sending, signing
 
 from .adaptive_card import body_of
 from .readers import of_teams
@@ -44,7 +44,7 @@ class Teams:
 
     def send(self, message: NoticeMessage, to: NoticeAddress, *, key: str, earlier: str = "") -> Receipt:
         """Send one card."""
-        url = sealed.unseal(to.value)
+        url = signing.unseal(to.value)
         if not url:
             return Receipt(Result.REFUSED, "secret_lost")
         return of_one_host(receipt(sending.send(url, body_of(message, to.zone), {}), gone=GONE, reference="card"))

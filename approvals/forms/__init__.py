@@ -18,7 +18,7 @@ never run, references never fetched, and depth, breadth and the number of inputs
 
 from . import names, texts, words
 from .build import INPUTS, Form, all_nodes, build
-from .changing import applied
+from .names import applied
 from .nodes import (
     EDITABLE,
     MISSING,
@@ -28,8 +28,8 @@ from .nodes import (
     FormNode,
     ItemRows,
     ShapeChoice,
+    unit_in,
 )
-from .places import unit_in
 
 __all__ = [
     "EDITABLE",

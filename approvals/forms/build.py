@@ -10,17 +10,19 @@ from typing import Any
 from approvals.schema.redact import Redaction
 from approvals.schema.walk import Schema, sanitise_schema
 
-from .build_context import CHOICE, LEAF, Build, Builder
-from .kinds import choices, groups, leaves, lists, maps
-from .nodes import FormField, FormNode
-from .places import FormPlace
-from .sent import FieldFaults, SentFields
+from . import choices, containers, leaves
+from .builder import CHOICE, LEAF, Build, Builder, FieldFaults, SentFields
+from .nodes import FormField, FormNode, FormPlace
 
 INPUTS = 300  # drawn at once; later containers are closed until somebody opens them
 KINDS: dict[str, Build] = {
-    "object": groups.build, "list": lists.build, "tuple": lists.build, "map": maps.build, LEAF: leaves.build,
-    CHOICE: choices.build,
-}  # fmt: skip
+    "object": containers.build_group,
+    "list": containers.build_list,
+    "tuple": containers.build_list,
+    "map": containers.build_map,
+    LEAF: leaves.build_leaf,
+    CHOICE: choices.build_choice,
+}
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from collections.abc import Callable, Collection
 from uuid import UUID
 
 from approvals.models import Gate
-from approvals.preflight.checks import Preflight, run_preflight
-from approvals.preflight.facts import NOBODY, AgentCode, SavedCheckpoint, UnknownCode
+from approvals.preflight import NOBODY, AgentCode, Preflight, SavedCheckpoint, UnknownCode, run_preflight
 from checkpoints import store
 from checkpoints.errors import CheckpointError, NoSuchCheckpoint
 from checkpoints.models import Checkpoint, Plan, Run

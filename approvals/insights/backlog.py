@@ -10,11 +10,10 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from .closed_gates import filter_conditions, filter_parameters
-from .durations import SPANS
-from .filters import InsightFilters
+from .closed_gates import InsightFilters, filter_conditions, filter_parameters
+from .figures import SPANS
 
-# How long the gates of each of durations.SPANS have waited: at least, and less than.
+# How long the gates of each of figures.SPANS have waited: at least, and less than.
 _LEAST, _LESS = [None, *(end for _, end in SPANS.values() if end)], [end for _, end in SPANS.values()]
 # Each count along one index that has all it needs: a team's open gates by opening, span after span, which spares a
 # group for each row; those that say what their waiting costs; all by opening; the closed ones.
@@ -50,19 +49,18 @@ class Backlog:
     open: int
     waited: timedelta  # by all of them together
     longest: timedelta | None
-    spread: dict[str, int]  # by durations.SPANS, how long they have waited so far
+    spread: dict[str, int]  # by figures.SPANS, how long they have waited so far
     costs: dict[str, float]  # by currency: what their waiting has cost so far, of those that say what it costs
     days: list[tuple[date, int]]
 
 
 def read(teams: Collection[int], wanted: InsightFilters) -> Backlog:
     """Read the backlog of these teams; one statement."""
-    of = [team for team in teams if wanted.team in (0, team)]
     spans = {"names": list(SPANS), "least": _LEAST, "less": _LESS}
     # The days begin by this process's rules of the reader's zone: PostgreSQL may have others, or not know its name.
     first = wanted.first_day
     days = [timezone.make_aware(datetime.combine(first + timedelta(days=n), time.min)) for n in range(wanted.days)]
-    asked = {**filter_parameters(of, wanted), **spans, "first": first, "days": days}
+    asked = {**filter_parameters(teams, wanted), **spans, "first": first, "days": days}
     with connection.cursor() as cursor:
         cursor.execute(_OPEN.format(conditions=filter_conditions(wanted)), asked)
         found = cursor.fetchall()

@@ -1,21 +1,98 @@
-"""Reads the gates of a period that have closed, as plain rows: what every figure counts."""
+"""Reads the gates that closed in a period, by the filters of an address, as plain rows: what every figure counts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import date, datetime, time, timedelta
+from typing import Any, NamedTuple, Self
+from urllib.parse import urlencode
 
 from django.db import connection
 from django.utils import timezone
 
-from approvals.models import Outcome
+from approvals.models import Gate, Outcome
 from approvals.models.outcome import BY_RULE
 from approvals.policy.requirements import Requirements
 
-from .durations import span_key
-from .filters import InsightFilters
+PERIODS = (7, 30, 90)  # days
+LONGEST = 200  # characters of a name
+
+
+@dataclass(frozen=True, kw_only=True)
+class InsightFilters:
+    """The filters in an address; junk is ignored. The second half is the part that one figure counts."""
+
+    days: int = 30
+    team: int = 0
+    agent: str = ""
+    policy: str = ""
+    risk: str = ""
+
+    kind: str = ""  # of the outcome
+    within: str = ""  # one of figures.SPANS
+    day: str = ""  # on which the gate closed, in the reader's zone: YYYY-MM-DD
+    field: str = ""  # that people edited, a JSON Pointer with * for places in a list
+    rule: str = ""  # that approved by itself, or would have
+    sample: bool = False  # of a rule's gates, those that people decided
+    person: int = 0  # who decided
+
+    @classmethod
+    def from_query(cls, sent: Mapping[str, Any]) -> Self:
+        """Read the filters of an address."""
+        values = {name: str(sent.get(name, "")).strip()[:LONGEST] for name in asdict(cls())}
+        days = _number(values["days"])
+        return cls(
+            days=days if days in PERIODS else cls.days,
+            team=_number(values["team"]),
+            agent=values["agent"],
+            policy=values["policy"],
+            risk=values["risk"] if values["risk"] in Gate.Risk.values else "",
+            kind=values["kind"] if values["kind"] in Outcome.Kind.values else "",
+            within=values["within"],
+            day=values["day"] if _is_day(values["day"]) else "",
+            field=values["field"],
+            rule=values["rule"],
+            sample=values["sample"] == "True",
+            person=_number(values["person"]),
+        )
+
+    @property
+    def whole(self) -> InsightFilters:
+        """Return the filters of the page, without the part of one figure."""
+        return replace(self, kind="", within="", day="", field="", rule="", sample=False, person=0)
+
+    @property
+    def filtered(self) -> bool:
+        """Tell whether anything but the period is chosen."""
+        return self.whole != InsightFilters(days=self.days)
+
+    @property
+    def first_day(self) -> date:
+        """Return the first day of the period, in the reader's zone; the last is today."""
+        return timezone.localdate() - timedelta(days=self.days - 1)
+
+    @property
+    def since(self) -> datetime:
+        """Return the moment at which the period begins."""
+        return timezone.make_aware(datetime.combine(self.first_day, time.min))
+
+    def query(self, **part: Any) -> str:
+        """Write the filters as an address's query, with the part of one figure."""
+        values = asdict(replace(self, **part))
+        return urlencode({name: value for name, value in values.items() if value})
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
 
 MOST = 10_000  # gates, the newest ones
 NOBODY = frozenset({Outcome.Kind.EXPIRED, Outcome.Kind.WITHDRAWN})  # outcomes that no person decided
@@ -93,9 +170,8 @@ class CountedGates:
 
 def read(teams: Collection[int], wanted: InsightFilters) -> CountedGates:
     """Read the newest closed gates of these teams, by the filters of the whole page; one statement."""
-    of = [team for team in teams if wanted.team in (0, team)]
     with connection.cursor() as cursor:
-        cursor.execute(_CLOSED.format(conditions=filter_conditions(wanted)), filter_parameters(of, wanted))
+        cursor.execute(_CLOSED.format(conditions=filter_conditions(wanted)), filter_parameters(teams, wanted))
         rows = [CountedGate(*row) for row in cursor.fetchall()]
     return CountedGates(rows[:MOST], len(rows) > MOST)
 
@@ -113,18 +189,6 @@ def filter_conditions(wanted: InsightFilters) -> str:
 def filter_parameters(teams: Collection[int], wanted: InsightFilters) -> Mapping[str, Any]:
     """Return the parameters of `filter_conditions`, and those that every statement has."""
     return {
-        "teams": list(teams), "since": wanted.since, "most": MOST + 1,
-        "risk": wanted.risk, "policy": wanted.policy, "agent": wanted.agent,
+        "teams": [team for team in teams if wanted.team in (0, team)], "since": wanted.since,
+        "most": MOST + 1, "risk": wanted.risk, "policy": wanted.policy, "agent": wanted.agent,
     }  # fmt: skip
-
-
-def part(rows: Iterable[CountedGate], wanted: InsightFilters) -> list[CountedGate]:
-    """Keep the rows that one figure counts, but for its field and its person, which other tables hold."""
-    return [
-        row
-        for row in rows
-        if wanted.kind in ("", row.kind)
-        and (not wanted.within or (row.by_people and wanted.within == span_key(row.seconds)))
-        and (not wanted.rule or (wanted.rule == row.rule and wanted.sample == row.sampled))
-        and (not wanted.day or wanted.day == row.day.isoformat())
-    ]

@@ -48,7 +48,7 @@ class Tool(models.Model):
     )
     version = models.PositiveIntegerField(default=1)
     title = models.CharField(max_length=200, help_text="What it does, as reviewers read it, such as “Wire money”.")
-    schema: models.JSONField[Schema, Schema] = models.JSONField("arguments")  # checked by approvals.tools.schemas
+    schema: models.JSONField[Schema, Schema] = models.JSONField("arguments")  # checked by approvals.tools
     pinned: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
     risk = models.CharField(
         max_length=8,

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from approvals.accounts import password_reset
-from approvals.accounts.methods import ProofMethod
+from approvals.accounts.factors import ProofMethod
 from checkpoints import actors
 from checkpoints.events.event import Event
 from checkpoints.values import canonical_json

@@ -24,7 +24,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from approvals.accounts import factors
-from approvals.accounts.methods import ProofMethod, moment_of, of_record
+from approvals.accounts.factors import ProofMethod, moment_of, of_record
 from approvals.models import Policy
 
 AHEAD = timedelta(minutes=1)  # a web server's clock may be ahead of the database's by this much

@@ -10,11 +10,10 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from approvals.insights import charts, durations, figures
+from approvals.insights import charts, figures
 from approvals.insights.backlog import Backlog
-from approvals.insights.closed_gates import CountedGate
-from approvals.insights.filters import InsightFilters
-from approvals.insights.people import PersonFigures
+from approvals.insights.closed_gates import CountedGate, InsightFilters
+from approvals.insights.figures import PersonFigures
 from approvals.models import Decision, Gate, Outcome
 from approvals.presentation.drawing.times import lasting
 
@@ -78,8 +77,8 @@ def day_words(day: date) -> str:
 def time_to_decision(rows: Sequence[CountedGate], wanted: InsightFilters) -> Figure:
     """Show how many decisions took how long."""
     took = figures.measure_waits(rows)
-    names = [str(words) for words, _ in durations.SPANS.values()]
-    marks = [(took.spread[key], gates_at(wanted, within=key) if took.spread[key] else "") for key in durations.SPANS]
+    names = [str(words) for words, _ in figures.SPANS.values()]
+    marks = [(took.spread[key], gates_at(wanted, within=key) if took.spread[key] else "") for key in figures.SPANS]
     return Figure(
         "time", "Time to decision", "From the moment a gate opens until people decide it.",
         ["Decided", "Gates", "Share"],
@@ -185,7 +184,7 @@ def edits(fields: Mapping[str, Sequence[int]], wanted: InsightFilters) -> Figure
 def backlog(found: Backlog, wanted: InsightFilters) -> Figure:
     """Show how many gates waited at the end of each day, and how long those that wait now have waited."""
     names = [day_words(day) for day, _ in found.days]
-    words = {key: str(words) for key, (words, _) in durations.SPANS.items()}
+    words = {key: str(words) for key, (words, _) in figures.SPANS.items()}
     every = f"All, {lasting(found.waited)} in total"
     return Figure(
         "backlog", "Waiting", "Gates that were open at the end of each day.",
@@ -243,7 +242,7 @@ def policy_of(teams: Mapping[int, str]) -> Callable[[CountedGate], tuple[str, Ma
 
 def said_of(wanted: InsightFilters, *, teams: Mapping[int, str], person: str = "") -> list[str]:
     """Say in words what a list of gates is filtered by."""
-    within = durations.SPANS.get(wanted.within)
+    within = figures.SPANS.get(wanted.within)
     return [
         each
         for each in (

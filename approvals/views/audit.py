@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from approvals.audit import listing, readers, seal_status
+from approvals.audit import listing, readers, seal_verification
 from approvals.audit.listing import PageMark
 from approvals.audit.readers import AuditReader
 from approvals.presentation import audit
@@ -41,7 +41,7 @@ def page(request: HttpRequest) -> HttpResponse:
     except NoFilter as error:
         filters, refused = AuditFilters(), str(error)
     context = {
-        "typed": typed, "refused": refused, "set": audit.address(typed), "seals": seal_status.standing(),
+        "typed": typed, "refused": refused, "set": audit.address(typed), "seals": seal_verification.standing(),
         "kinds": audit.kinds(), "teams": offered_teams(reader), "may_audit": reader.may_audit,
     }  # fmt: skip
     if not refused:

@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from approvals.audit import erasing, exporting, seal_status
+from approvals.audit import erasing, exporting, seal_verification
 from approvals.audit.erasing import ErasureRefused
 from approvals.presentation import audit
 from checkpoints import actors
@@ -32,7 +32,7 @@ AT_ONCE = 200  # lines of an export that are made and sent together
 def seals(request: HttpRequest) -> HttpResponse:
     """Show how far the audit is sealed, and the findings of its last verification."""
     reader = auditor_or_404(request)
-    return render(request, "audit/_seals.html", {"seals": seal_status.standing(), "may_audit": reader.may_audit})
+    return render(request, "audit/_seals.html", {"seals": seal_verification.standing(), "may_audit": reader.may_audit})
 
 
 @require_POST

@@ -10,10 +10,15 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from approvals.insights import backlog, closed_gates, edits, people
-from approvals.insights.closed_gates import CountedGate
-from approvals.insights.figures import measure_waits
-from approvals.insights.filters import PERIODS, InsightFilters
+from approvals.insights import backlog, closed_gates
+from approvals.insights.closed_gates import PERIODS, CountedGate, InsightFilters
+from approvals.insights.figures import (
+    comparable_teams,
+    count_by_person,
+    count_edited_fields,
+    measure_waits,
+    select_part,
+)
 from approvals.live.page_frame import reach_of
 from approvals.models import Gate, Outcome
 from approvals.presentation import inbox
@@ -34,7 +39,7 @@ def page(request: HttpRequest) -> HttpResponse:
     closed = closed_gates.read(teams, wanted)
     rows, waiting = closed.rows, backlog.read(teams, wanted)
     took, ended = measure_waits(rows), figures.verdict_share(rows)
-    compared = people.compared(user) & set(teams)
+    compared = comparable_teams(user) & set(teams)
     context = {
         "wanted": wanted, "periods": PERIODS, "teams": teams, "risks": Gate.Risk.choices, "cut": closed.cut,
         "most": closed_gates.MOST, "took": took, "waiting": waiting, "expired": ended[Outcome.Kind.EXPIRED],
@@ -47,10 +52,10 @@ def page(request: HttpRequest) -> HttpResponse:
             figures.endings("agents", "Outcomes by agent", rows, figures.agent_of, wanted),
             figures.endings("policies", "Outcomes by policy", rows, figures.policy_of(teams), wanted),
             figures.endings("risks", "Outcomes by risk", rows, figures.risk_of, wanted),
-            figures.edits(edits.fields(rows), wanted),
+            figures.edits(count_edited_fields(rows), wanted),
             figures.automatic(rows, wanted),
             figures.people(
-                people.decided(rows, reader=user.pk, teams=compared), wanted, compared=bool(compared),
+                count_by_person(rows, reader=user.pk, teams=compared), wanted, compared=bool(compared),
                 teams=", ".join(untrusted.plain(teams[each], limit=60) for each in sorted(compared)),
             ),
         ],
@@ -83,13 +88,13 @@ def counted(
     rows: Collection[CountedGate], wanted: InsightFilters, *, reader: User, teams: Mapping[int, str]
 ) -> list[CountedGate]:
     """Keep the gates that the figure counts. 404 for a person whose figures the reader may not see."""
-    found = closed_gates.part(rows, wanted)
+    found = select_part(rows, wanted)
     if wanted.field:
-        edited = set(edits.fields(found).get(wanted.field, ()))
+        edited = set(count_edited_fields(found).get(wanted.field, ()))
         found = [row for row in found if row.id in edited]
     if wanted.person:
-        compared = people.compared(reader) & set(teams)
-        decided = people.decided(found, reader=reader.pk, teams=compared)
+        compared = comparable_teams(reader) & set(teams)
+        decided = count_by_person(found, reader=reader.pk, teams=compared)
         theirs = next((each.gates for each in decided if each.user == wanted.person), None)
         if theirs is None and wanted.person != reader.pk:  # or the list would name any account by its number
             raise Http404("No such figure")

@@ -29,10 +29,9 @@ from allauth.mfa.webauthn import views as webauthn
 from allauth.mfa.webauthn.internal import auth as passkeys
 from allauth.mfa.webauthn.internal import flows as passkey_flows
 from approvals.accounts import factors
-from approvals.accounts import methods
 from approvals.accounts import preferences
 from approvals.accounts import sign_ins
-from approvals.accounts.methods import ProofMethod
+from approvals.accounts.factors import ProofMethod
 from approvals.models import Notice
 from approvals.notifications import email
 from approvals.notifications import notifying
@@ -86,10 +85,10 @@ class Adapter(DefaultAccountAdapter):
         with transaction.atomic():
             if login := (more.get("signal_kwargs") or {}).get("sociallogin"):
                 openid.signed_in(request, login)
-            proved = methods.of_records(get_authentication_records(request, user))
+            proved = factors.of_records(get_authentication_records(request, user))
             sign_ins.begin(request, user, methods=proved, by=by, address=client_address(request))
         preferences.hand_over(response, preferences.profile_of(user))
-        factor = any(method in methods.SECOND_FACTORS for method in proved)
+        factor = any(method in factors.SECOND_FACTORS for method in proved)
         mark_device(request, response, user.get_username().lower(), proved=factor)
         return response
 

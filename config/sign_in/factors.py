@@ -6,11 +6,9 @@ the factor's row, compared and written under its lock.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
-from urllib.parse import urlsplit
-
+from .attempts import count_try
+from .attempts import device_of
+from .attempts import factor_refused
 from allauth.account.utils import get_next_redirect_url
 from allauth.core import context
 from allauth.core.internal import ratelimit
@@ -22,16 +20,21 @@ from allauth.mfa.totp.internal import auth as totp
 from allauth.mfa.utils import decrypt
 from allauth.mfa.webauthn import forms as webauthn
 from allauth.mfa.webauthn.internal import auth as passkeys
+from approvals.accounts import factors
+from approvals.accounts import required
+from approvals.accounts.factors import FACTORS
+from approvals.accounts.factors import ProofMethod
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Mapping
 from django import forms as django_forms
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.urls import reverse
-
-from approvals.accounts import factor_secrets, required
-from approvals.accounts.methods import FACTORS, ProofMethod
-
-from .attempts import count_try, device_of, factor_refused
+import struct
+from typing import Any
+from urllib.parse import urlsplit
 
 # Wrong codes at one place, and of one account at all strange places together: of a million codes three are right at a
 # time, so that whoever knows the password and has any number of addresses finds one in a day with a chance of 0.02 %.
@@ -62,11 +65,11 @@ class FactorAdapter(DefaultMFAAdapter):
 
     def encrypt(self, text: str) -> str:
         """Encrypt a secret for its row."""
-        return factor_secrets.encrypt(text)
+        return factors.encrypt(text)
 
     def decrypt(self, encrypted_text: str) -> str:
         """Return a row's secret."""
-        return factor_secrets.decrypt(encrypted_text)
+        return factors.decrypt(encrypted_text)
 
 
 def rp_id() -> str:
@@ -237,7 +240,7 @@ def _check_origin(origin: str) -> None:
 
 
 def _takes_code(row: Authenticator, code: str) -> bool:
-    if not factor_secrets.is_readable(row):
+    if not factors.is_readable(row):
         return False
     if FACTORS[row.type] == ProofMethod.RECOVERY_CODE:
         return bool(row.wrap().validate_code(code))  # under the row's lock

@@ -23,10 +23,9 @@ from allauth.mfa.webauthn import views as webauthn
 from allauth.mfa.webauthn.internal import auth as passkeys
 from allauth.socialaccount.models import SocialAccount
 from approvals.accounts import factors
-from approvals.accounts import methods
 from approvals.accounts import required
 from approvals.accounts import sign_ins
-from approvals.accounts.methods import ProofMethod
+from approvals.accounts.factors import ProofMethod
 from approvals.policy import step_up
 from approvals.views.access import private
 from approvals.views.access import reader_of
@@ -71,7 +70,7 @@ def require_confirmation(view: View) -> View:
 
 def _signed_in_lately(request: HttpRequest) -> bool:
     """Tell whether somebody who has nothing to confirm with, like a new person of single sign-on, just signed in."""
-    found = [methods.moment_of(record) for record in get_authentication_records(request, request.user)]
+    found = [factors.moment_of(record) for record in get_authentication_records(request, request.user)]
     newest = max((at for at in found if at), default=None)
     return newest is not None and timezone.now() - newest < step_up.within()
 
@@ -260,7 +259,7 @@ def _added(request: HttpRequest, row: Authenticator, *, with_codes: bool) -> Non
     by, address = actors.of_user(reader), client_address(request)
     # Its person has this factor: they just used it, to add it.
     record_authentication(request, request.user, "mfa", id=row.pk, type=row.type)
-    factors.record("user.factor_added", reader, by=by, factor=methods.FACTORS[row.type], number=row.pk, address=address)
+    factors.record("user.factor_added", reader, by=by, factor=factors.FACTORS[row.type], number=row.pk, address=address)
     if with_codes:  # which come with the first factor: sessions of before were opened by the password alone
         sign_ins.end_all(reader, by=by, but=request.session)
         factors.record("user.recovery_codes_made", reader, by=by, address=address)

@@ -1,7 +1,7 @@
 """Fetches an address for the assistant: one GET to exactly the approved host, and never to an internal address.
 
 A redirect is reported and not followed, since only this address was approved. The host is looked up once, and the
-address that was checked is connected to (approvals.outbound.addresses). A GET is safe and may be repeated (RFC 9110
+address that was checked is connected to (approvals.outbound.targets). A GET is safe and may be repeated (RFC 9110
 §9.2), so any outcome is told to the model and no effect is left unknown.
 """
 
@@ -13,7 +13,7 @@ import httpx
 from django.conf import settings
 
 from agents.effects.http import trusted
-from approvals.outbound.addresses import AddressRefused, resolve_address
+from approvals.outbound.targets import AddressRefused, resolve_address
 
 LARGEST = 1_000_000  # bytes that are read of a body
 TOLD = 16_000  # characters of it that the model is told

@@ -6,7 +6,7 @@ from allauth.mfa.models import Authenticator
 from django.core.management.base import BaseCommand
 from django.db import transaction
 
-from approvals.accounts import factor_secrets
+from approvals.accounts import factors
 
 
 class Command(BaseCommand):
@@ -20,9 +20,9 @@ class Command(BaseCommand):
                 if row is None:
                     continue
                 try:
-                    factor_secrets.renew(row)
+                    factors.renew(row)
                     renewed += 1
-                except factor_secrets.SecretUnreadable:
+                except factors.SecretUnreadable:
                     unreadable.add(row.user_id)
         self.stdout.write(f"Renewed: {renewed}. Encrypted by no key that is set: those of {len(unreadable)} people.")
         for user in sorted(unreadable):

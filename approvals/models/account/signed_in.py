@@ -42,7 +42,7 @@ class SignedIn(models.Model):
     address = models.CharField(max_length=60, blank=True, default="", db_default="")
     browser = models.CharField(max_length=300, blank=True, default="", db_default="")  # as its User-Agent says
     pushed_to = models.BigIntegerField(null=True)  # the ChannelAddress by which its browser takes pushed messages
-    method = models.CharField(max_length=40, blank=True, default="", db_default="")  # see approvals.accounts.methods
+    method = models.CharField(max_length=40, blank=True, default="", db_default="")  # see approvals.accounts.factors
 
     objects = SignedInQuerySet.as_manager()
 

@@ -24,7 +24,7 @@ from approvals.policy import authority, bulk, required, second_look, separation
 from approvals.policy.requirements import Requirements
 from approvals.policy.second_look import Streak
 from approvals.policy.step_up import Confirmed
-from approvals.preflight.checks import Preflight
+from approvals.preflight import Preflight
 from approvals.presentation.decision_form.actions import TypedDecision
 from approvals.presentation.decision_form.posted import NOTHING, PostedDecision
 from approvals.presentation.gate_facts import (

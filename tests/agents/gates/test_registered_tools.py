@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group
 
+from approvals import tools
 from approvals.errors import Invalid
-from approvals.tools import schemas
 from tests.agents.moves.moved_runs import before, rewind
 from tests.approvals.tools.registered_tools import make_tool
 from tests.factories import make_policy, make_team
@@ -26,7 +26,7 @@ PAYMENT: dict[str, Any] = {
 
 
 def registered(team: Group, **said: Any) -> None:
-    make_tool(team, **{"name": "pay", "title": "Pay somebody", "schema": schemas.closed(PAYMENT), "pinned": ["/to"],
+    make_tool(team, **{"name": "pay", "title": "Pay somebody", "schema": tools.closed(PAYMENT), "pinned": ["/to"],
                        "undo": "cancel", **said})  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from agents.moves import fork as forks
 from agents.moves import rewind as rewinds
 from agents.moves.cancel import cancel
 from agents.runs.start import start_run
-from approvals.accounts.methods import ProofMethod
+from approvals.accounts.factors import ProofMethod
 from approvals.models import Policy
 from approvals.policy.step_up import Confirmed
 from checkpoints.actors import SYSTEM

@@ -10,7 +10,7 @@ import pytest
 
 from agents.api.protocol.idempotency_keys import REPLAYED
 from agents.models import Answer, Effect
-from approvals.tools import schemas
+from approvals import tools
 from checkpoints import store
 from checkpoints.models import Event, Run
 from tests.agents.api.test_doors import refusal
@@ -86,7 +86,7 @@ def test_such_a_secret_in_the_schema_of_a_tool_is_refused(part: dict[str, Any], 
     """A tool with the definition's own anchor beside a plain reference was registered."""
     there = {"$ref": "#/$defs/a"}
     schema = {"type": "object", "properties": {"account": part, "other": there}, **beside}
-    assert "refer to #/$defs/" in schemas.fault(schema)
+    assert "refer to #/$defs/" in tools.fault(schema)
 
 
 def keeps_a_secret() -> bool:

@@ -18,7 +18,6 @@ from django.urls import reverse
 from django.utils import timezone
 
 from agents.models import Effect, Failure, Token
-from approvals.admin import ReadOnlyAdmin
 from approvals.models import (
     Calendar,
     ChannelAddress,
@@ -32,6 +31,7 @@ from approvals.models import (
     Webhook,
 )
 from checkpoints.actors import SYSTEM
+from checkpoints.admin import ReadOnlyAdmin
 from checkpoints.audit.sealer import seal_once
 from checkpoints.models import Event, Hold, Prune, RetentionPolicy, Run, TechnicalHold, Verification
 from tests.approvals.webhooks.made_webhooks import make_delivery

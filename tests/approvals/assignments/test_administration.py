@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from approvals.admin.calendars import DaysOff, Hours
-from approvals.admin.escalation_field import EscalationField
+from approvals.admin.policy_form import EscalationField
 from approvals.gates import closing
 from approvals.models import Calendar, Policy, PolicyChange
 from approvals.policy_changes import changes

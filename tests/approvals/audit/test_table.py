@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from approvals.audit import csv_table, exporting
+from approvals.audit import exporting
 from checkpoints.actors import Actor
 from checkpoints.audit.filters import AuditFilters
 from checkpoints.events import event_log
@@ -45,7 +45,7 @@ from tests.harness import horizon
 )
 def test_a_value_is_shown_and_never_run(value: str, shown: str) -> None:
     """Behind a semicolon and a quote one was run: where the cell is split, the quote is an empty one's, and is gone."""
-    assert csv_table.safe(value) == shown
+    assert exporting.safe(value) == shown
 
 
 def test_the_file_is_read_back_row_by_row_whatever_is_in_it() -> None:
@@ -58,7 +58,7 @@ def test_the_file_is_read_back_row_by_row_whatever_is_in_it() -> None:
     data = b"".join(export.lines)
     assert data.startswith(b'\xef\xbb\xbf"time (UTC)"')
     head, *rows = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""))
-    assert tuple(head) == csv_table.COLUMNS
+    assert tuple(head) == exporting.COLUMNS
     (row,) = rows
     assert len(row) == len(head)
     assert row[head.index("who")].startswith("'=cmd")

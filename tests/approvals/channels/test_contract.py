@@ -16,7 +16,7 @@ from approvals.channels.web_push import WebPush
 from approvals.models import ChannelAddress
 from approvals.notifications.channel import Receipt, Result
 from approvals.notifications.message import NoticeMessage
-from approvals.outbound import sealed
+from approvals.outbound import signing
 from tests.approvals.notifications.channel_contract import ChannelContract, Rig, make_message
 from tests.approvals.webhooks.receiver import Receiver, status
 from tests.factories import ann, make_team
@@ -73,7 +73,7 @@ class TeamsRig:
 
     def __init__(self, receiver: Receiver, team: Group) -> None:
         self.channel, self.person, self.team, self.receiver = Teams(), ann(team), team, receiver
-        ChannelAddress.objects.add("teams", sealed.seal(receiver.url), label="#ops", team=team)
+        ChannelAddress.objects.add("teams", signing.seal(receiver.url), label="#ops", team=team)
 
     def heard(self) -> list[str]:
         """List the cards; a TextRun has no markup."""

@@ -11,7 +11,7 @@ from approvals.channels.slack_blocks import escaped
 from approvals.channels.slack_errors import WORDS
 from approvals.notifications.channel import NoticeAddress, Receipt, Result
 from approvals.notifications.message import MessageFact, Section
-from approvals.outbound import sealed
+from approvals.outbound import signing
 from tests.approvals.webhooks.receiver import status
 
 from .messages import HOSTILE, LINK, address, asked, decided, hostile
@@ -103,7 +103,7 @@ def test_a_text_is_never_cut_inside_an_escape() -> None:
 
 
 def test_an_incoming_webhook_tells_the_end_anew(slack: SlackServer) -> None:
-    to = address("slack", sealed.seal(slack.hook))
+    to = address("slack", signing.seal(slack.hook))
     assert send(to) == send(to, decided(), "x:1") == Receipt(Result.SENT, reference="hook")
     assert len(slack.hooked) == 2
     assert slack.got[0].headers.get("authorization") is None, "the token goes to Slack's API alone"
@@ -112,7 +112,7 @@ def test_an_incoming_webhook_tells_the_end_anew(slack: SlackServer) -> None:
 def test_a_webhook_that_was_removed_in_slack_is_gone(slack: SlackServer) -> None:
     slack.errors.append("invalid_token")
     slack.answers.append(status(404))
-    to = address("slack", sealed.seal(slack.hook))
+    to = address("slack", signing.seal(slack.hook))
     assert send(to).result == Result.GONE
     assert send(to) == Receipt(Result.GONE, "slack_invalid_token")
 
@@ -159,10 +159,10 @@ def test_every_word_fits_its_column() -> None:
 
 
 def test_a_seal_opens_with_an_earlier_key_and_not_without(settings: Any) -> None:
-    closed = sealed.seal("https://hooks.example.com/secret")
+    closed = signing.seal("https://hooks.example.com/secret")
     assert "hooks" not in closed
     settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "another-key-of-the-installation-0123"
-    assert sealed.unseal(closed) == "https://hooks.example.com/secret"
+    assert signing.unseal(closed) == "https://hooks.example.com/secret"
     settings.SECRET_KEY_FALLBACKS = []
-    assert sealed.unseal(closed) is None
+    assert signing.unseal(closed) is None
     assert send(address("slack", closed)) == Receipt(Result.REFUSED, "secret_lost")

@@ -11,7 +11,7 @@ import pytest
 from approvals.channels.teams import Teams
 from approvals.notifications.channel import NoticeAddress, Receipt, Result
 from approvals.notifications.message import MessageFact, Section
-from approvals.outbound import sealed
+from approvals.outbound import signing
 from tests.approvals.webhooks.receiver import Receiver, status
 
 from .messages import HOSTILE, LINK, address, asked, decided, hostile
@@ -22,7 +22,7 @@ ELEMENTS = {"RichTextBlock", "ColumnSet", "Column", "Container", "TextRun", "Act
 @pytest.fixture
 def to(receiver: Receiver) -> NoticeAddress:
     receiver.otherwise = status(202)
-    return address("teams", sealed.seal(receiver.url))
+    return address("teams", signing.seal(receiver.url))
 
 
 def send(to: NoticeAddress, message: Any = None) -> Receipt:

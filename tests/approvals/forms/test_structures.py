@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from agents.definition.fields import StateSchema
 from approvals.forms import ClosedNode, Form, ItemRows, ShapeChoice, applied, build, names
-from approvals.forms.sent import SentFields
+from approvals.forms.builder import SentFields
 from tests.approvals.forms.posted_forms import as_posted
 from tests.harness.examples import many
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from approvals.forms.three_way import merge_stretches
+from approvals.forms.merging import merge_stretches
 
 SEQUENCES = st.lists(st.sampled_from("abcdef"), max_size=8)
 

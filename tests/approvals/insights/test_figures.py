@@ -10,9 +10,8 @@ from xml.etree import ElementTree
 import pytest
 from django.utils import timezone
 
-from approvals.insights import backlog, charts, durations, edits, figures
-from approvals.insights.closed_gates import CountedGate, part
-from approvals.insights.filters import InsightFilters
+from approvals.insights import backlog, charts, figures
+from approvals.insights.closed_gates import CountedGate, InsightFilters
 from approvals.policy.requirements import Requirements
 from approvals.presentation import insights as presentation
 
@@ -27,7 +26,7 @@ def gate(
 
 
 def test_seconds_fall_into_the_span_that_they_do_not_exceed() -> None:
-    counted = durations.count_by_span([299.9, 300.0, 3600.0, 90_000.0])
+    counted = figures.count_by_span([299.9, 300.0, 3600.0, 90_000.0])
     assert list(counted.values()) == [1, 1, 1, 0, 1]
 
 
@@ -56,11 +55,13 @@ def test_names_with_most_gates_come_first() -> None:
 def test_the_list_behind_a_figure_is_the_rows_that_it_counts() -> None:
     rows = [gate(1), gate(2, kind="expired", seconds=10.0), gate(3, seconds=7200.0)]
     wanted = InsightFilters()
-    assert [row.id for row in part(rows, InsightFilters(kind="expired"))] == [2]
-    assert [row.id for row in part(rows, InsightFilters(within="5m"))] == [1]  # the expired one was decided by nobody
-    assert [row.id for row in part(rows, InsightFilters(day="2026-11-20"))] == [1, 2, 3]
-    assert part(rows, InsightFilters(day="2026-11-19")) == []
-    assert [row.id for row in part(rows, wanted)] == [1, 2, 3]
+    assert [row.id for row in figures.select_part(rows, InsightFilters(kind="expired"))] == [2]
+    assert [row.id for row in figures.select_part(rows, InsightFilters(within="5m"))] == [
+        1
+    ]  # the expired one was decided by nobody
+    assert [row.id for row in figures.select_part(rows, InsightFilters(day="2026-11-20"))] == [1, 2, 3]
+    assert figures.select_part(rows, InsightFilters(day="2026-11-19")) == []
+    assert [row.id for row in figures.select_part(rows, wanted)] == [1, 2, 3]
 
 
 def test_the_backlog_is_counted_back_from_now() -> None:
@@ -84,8 +85,10 @@ def test_what_a_rule_approved_is_compared_with_its_sample_and_is_no_decision_of_
     ]
     assert figures.by_rule(rows) == {"small": (1, {"approved": 1, "rejected": 1})}
     assert figures.measure_waits(rows).number == 3
-    assert [row.id for row in part(rows, InsightFilters(rule="small"))] == [1]
-    assert [row.id for row in part(rows, InsightFilters(rule="small", sample=True, kind="rejected"))] == [2]
+    assert [row.id for row in figures.select_part(rows, InsightFilters(rule="small"))] == [1]
+    assert [
+        row.id for row in figures.select_part(rows, InsightFilters(rule="small", sample=True, kind="rejected"))
+    ] == [2]
 
 
 def test_waiting_costs_what_the_cards_say() -> None:
@@ -100,7 +103,7 @@ def test_places_in_a_list_are_one_field() -> None:
         {"op": "add", "path": "/lines/-", "value": {}},
         {"op": "test", "path": "/order", "value": 1},
     ]
-    assert edits.of_patch(patch) == {"/lines/*/price", "/lines/*"}
+    assert figures.changed_fields(patch) == {"/lines/*/price", "/lines/*"}
 
 
 def test_a_field_is_named_for_people_and_a_bar_by_the_end_of_a_long_name() -> None:

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from approvals.insights import backlog
-from approvals.insights.filters import InsightFilters
+from approvals.insights.closed_gates import InsightFilters
 from approvals.models import Gate
 from tests.factories import ann, change_gate, decide, edit_amount, eve, make_gate, make_policy, make_run
 from tests.factories import make_team as team_of_people

@@ -9,7 +9,7 @@ import pytest
 
 from approvals.models.webhook import WebhookRefused
 from approvals.outbound import targets
-from approvals.outbound.addresses import is_permitted
+from approvals.outbound.targets import is_permitted
 from approvals.webhooks import schedule
 from tests.approvals.webhooks.made_webhooks import make_webhook
 

@@ -13,7 +13,7 @@ from django.test import Client, override_settings
 from django.urls import reverse
 from django.utils import timezone
 
-from approvals.accounts.methods import ProofMethod
+from approvals.accounts.factors import ProofMethod
 from approvals.errors import NotAllowed, NotConfirmed
 from approvals.models import Draft, Gate, Policy
 from approvals.policy.step_up import PASSKEY, Confirmed, counts

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from approvals.preflight.checks import Preflight, run_preflight
-from approvals.preflight.facts import (
+from approvals.preflight import (
     NOBODY,
     AgentCode,
     EnvironmentFacts,
     Library,
+    Preflight,
     SavedCheckpoint,
     Takeover,
     UnknownCode,
+    run_preflight,
 )
 
 SAVED = SavedCheckpoint(seq=12)

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 
+from approvals import tools
 from approvals.models import Tool, versions
-from approvals.tools import schemas
 from checkpoints import actors
 
 WIRE: dict[str, Any] = {
@@ -25,7 +25,7 @@ def make_tool(team: Group, **said: Any) -> Tool:
     """The next version of the team's tool `bank.wire`, as people registered it."""
     tool = Tool(
         **{
-            "team": team, "name": "bank.wire", "title": "Wire money", "schema": schemas.closed(WIRE),
+            "team": team, "name": "bank.wire", "title": "Wire money", "schema": tools.closed(WIRE),
             "pinned": ["/amount", "/to"], "risk": "high", **said,
         }
     )  # fmt: skip

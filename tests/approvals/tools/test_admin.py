@@ -10,8 +10,8 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
 
+from approvals import tools
 from approvals.models import Policy, Tool
-from approvals.tools import schemas
 from checkpoints.models import Event
 from checkpoints.values import digests
 from tests.config.administration.forms import saved_unchanged, standing
@@ -86,7 +86,7 @@ def test_one_that_is_saved_unchanged_says_the_same(root: Client, team: Group) ->
         "properties": {**WIRE["properties"], "lines": {"type": "array", "items": {"type": "object", "properties": {
             "price": {"type": "string", "title": "Price"}}}}},
     }  # fmt: skip
-    old = make_tool(team, schema=schemas.closed(nested), undo="bank.cancel")
+    old = make_tool(team, schema=tools.closed(nested), undo="bank.cancel")
     saved_unchanged(root, address(old))
     new = Tool.objects.get(team=team, version=2)
     columns = [f.name for f in Tool._meta.concrete_fields if f.name not in ("id", "version", "created_at")]
@@ -96,7 +96,7 @@ def test_one_that_is_saved_unchanged_says_the_same(root: Client, team: Group) ->
 def test_an_argument_named_as_a_keyword_is_closed_like_any_other() -> None:
     """One called `default` was taken for a default value, and left open."""
     inner = {"type": "object", "properties": {"to": {"type": "string"}}}
-    made = schemas.closed({"type": "object", "properties": {"default": inner}, "default": {"default": inner}})
+    made = tools.closed({"type": "object", "properties": {"default": inner}, "default": {"default": inner}})
     assert made["properties"]["default"] == {**inner, "additionalProperties": False}
     assert made["default"] == {"default": inner}
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from agents.examples.assistant import web
-from approvals.outbound import addresses
+from approvals.outbound import targets
 from tests.factories.driven_runs import advance_to_rest, decide, effects, open_gate
 
 from .assistant_runs import DONE, begun, calling
@@ -146,15 +146,15 @@ def test_a_name_is_looked_up_once_and_that_is_connected_to(site: str, monkeypatc
     "64:ff9b::7f00:1", "2002:7f00:1::", "2001::1", "::7f00:1", "::ffff:0:7f00:1",
 ])  # fmt: skip
 def test_no_address_inside_is_permitted_however_it_is_written(address: str) -> None:
-    assert not addresses.is_permitted(ip_address(address))
+    assert not targets.is_permitted(ip_address(address))
 
 
 def test_public_ones_and_those_of_a_named_network_are() -> None:
-    assert addresses.is_permitted(ip_address("93.184.216.34"))
-    assert addresses.is_permitted(ip_address("2606:2800:220:1:248:1893:25c8:1946"))
-    assert addresses.is_permitted(ip_address("10.1.2.3"), ["10.0.0.0/8"])
-    assert addresses.is_permitted(ip_address("::ffff:10.1.2.3"), ["10.0.0.0/8"])
-    assert not addresses.is_permitted(ip_address("10.1.2.3"), ["10.0.0.0/16"])
+    assert targets.is_permitted(ip_address("93.184.216.34"))
+    assert targets.is_permitted(ip_address("2606:2800:220:1:248:1893:25c8:1946"))
+    assert targets.is_permitted(ip_address("10.1.2.3"), ["10.0.0.0/8"])
+    assert targets.is_permitted(ip_address("::ffff:10.1.2.3"), ["10.0.0.0/8"])
+    assert not targets.is_permitted(ip_address("10.1.2.3"), ["10.0.0.0/16"])
 
 
 @pytest.mark.usefixtures("inside")

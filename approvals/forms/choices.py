@@ -10,21 +10,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from approvals.forms import names, shapes
-from approvals.forms.build_context import Builder
-from approvals.forms.nodes import MISSING, FieldOption, FormNode, ShapeChoice
-from approvals.forms.places import FormPlace
-from approvals.forms.sent import FieldFaults
-from approvals.forms.shapes import RAW, Shape
 from approvals.schema.walk import Schema
 
-from . import groups, leaves
+from . import containers, leaves, names, shapes
+from .builder import Builder, FieldFaults
+from .nodes import MISSING, FieldOption, FormNode, FormPlace, ShapeChoice
+from .shapes import RAW, Shape
 
 NULL, VALUE, ODD = "none", "value", "json"
 Branches = Mapping[str, tuple[str, Schema]]  # key -> (label, schema)
 
 
-def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ShapeChoice:
+def build_choice(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ShapeChoice:
     """Build the choice, and the node of the chosen branch."""
     branches = _branches(builder, what)
     rendered = _branch_of(builder, branches, what, value)
@@ -97,14 +94,14 @@ def _inner(
         return None
     spot = replace(place, label="", must=place.must or chosen != rendered)
     if chosen == ODD:
-        return leaves.build(builder, RAW, value, spot)
+        return leaves.build_leaf(builder, RAW, value, spot)
     part = branches[chosen][1]
     what = replace(shapes.shape(part, builder.root), nullable=False)
     if chosen == rendered:
         held = builder.shape(part, value, spot)
         return builder.plain(replace(held, nullable=False), value, spot)
     if what.kind == "object":
-        return groups.build(builder, what, _shared(what, value), spot, switched=True)
+        return containers.build_group(builder, what, _shared(what, value), spot, switched=True)
     keeps = value not in (MISSING, None) and shapes.fits(what, value)
     node = builder.plain(what, value if keeps else MISSING, spot)
     return replace(node, was=value)

@@ -1,7 +1,8 @@
-"""The checks of a preflight: facts in, findings in green, amber and red out. Pure.
+"""Checks whether a run can go on from a saved state: shown before a decision, and checked again with it. Pure.
 
-Red: the run cannot go on from here as things are, so no decision is taken. Amber: it can, or this process cannot tell,
-and the reviewer should know what is different. Green is only what was checked.
+Facts in, which `approvals.gates.preflight_facts` gathers, and findings in green, amber and red out. Red: the run cannot
+go on from here as things are, so no decision is taken. Amber: it can, or this process cannot tell, and the reviewer
+should know what is different. Green is only what was checked.
 """
 
 from __future__ import annotations
@@ -12,7 +13,99 @@ from typing import Any
 
 from approvals.english import count_of, noun_for, quote_titles
 
-from .facts import AgentCode, EnvironmentFacts, Library, RemoteProgram, SavedCheckpoint, Takeover, UnknownCode
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedCheckpoint:
+    """The checkpoint: its number, why it does not verify, and the artifacts that its state names."""
+
+    seq: int
+    fault: str = ""
+    artifacts: int = 0  # how many
+    missing: tuple[str, ...] = ()  # places in the state (JSON Pointers) that name a missing one
+    unseen: str = ""  # why the storage could not be read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Takeover:
+    """The takeover of a run by a newer version."""
+
+    version: str
+    upcasters: tuple[str, ...]  # in the order in which they run
+    renamed: tuple[tuple[str, str], ...] = ()  # (old, new) names of steps
+    lacks: tuple[str, ...] = ()  # steps that the run may come to and the newer version lacks, not renamed ones
+    fault: str = ""  # why the version cannot take the run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """A library that the agent declares: its version when the run started and now.
+
+    None: it is not installed; "" when the run started: nothing was recorded of it.
+    """
+
+    name: str
+    recorded: str | None
+    now: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentFacts:
+    """The present configuration and libraries, compared with those recorded when the run started."""
+
+    configured: bool = False  # whether the agent has a configuration
+    recorded: bool = True  # whether one was recorded
+    fault: str = ""  # why the recorded one no longer fits the agent's
+    changed: tuple[str, ...] = ()  # the names whose values would differ from the recorded ones
+    libraries: tuple[Library, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteProgram:
+    """The external program that has the code of an external agent."""
+
+    name: str = ""  # what it calls itself
+    heard: str = ""  # how long ago it was last in contact, in words
+    missed: bool = False
+    deferred: bool = False  # it announced that it goes away meanwhile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentCode:
+    """The agent's code, as far as this process knows it.
+
+    `deployed`: the run's version is here, with the very plan of the run; `changed`: with another plan. `faults`,
+    `doubts` and `environment` are those of the version that would go on, and empty where none would.
+    """
+
+    agent: str
+    version: str
+    deployed: bool = False
+    changed: bool = False
+    newest: str = ""  # the newest version here
+    lacks: tuple[str, ...] = ()  # the run's steps that the newest version does not have
+    takeover: Takeover | None = None
+    faults: tuple[str, ...] = ()  # faults of the state's fields, which no step could read
+    doubts: tuple[str, ...] = ()  # faults of the state as a whole, for which an edit would be refused
+    environment: EnvironmentFacts | None = None
+    program: RemoteProgram | None = None  # of an external agent
+
+    @property
+    def goes_on_in(self) -> str:
+        """Return the version that would go on; "" where none can."""
+        if self.takeover and not (self.takeover.fault or self.takeover.lacks):
+            return self.takeover.version
+        return self.version if self.deployed else ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownCode:
+    """The reason why the agent's code was not checked."""
+
+    why: str
+
+
+NOBODY = UnknownCode("The agents' code is not part of this process, so it was not checked here.")
+
 
 GREEN, AMBER, RED = "green", "amber", "red"
 ORDER = (GREEN, AMBER, RED)  # from calm to grave
@@ -75,21 +168,21 @@ class Preflight:
 
 def run_preflight(saved: SavedCheckpoint, code: AgentCode | UnknownCode) -> Preflight:
     """Run every check that these facts allow."""
-    found = [checkpoint(saved)]
+    found = [_checkpoint(saved)]
     if isinstance(code, UnknownCode):
         found.append(Finding("version", AMBER, str(code.why)))
     else:
-        found.append(version(code))
+        found.append(check_version(code))
         if code.goes_on_in and not saved.fault:
-            found.append(state(code))
+            found.append(_state(code))
             now = code.environment or EnvironmentFacts()
-            found += [] if code.program else [configuration(code, now), libraries(now)]
+            found += [] if code.program else [_configuration(code, now), _libraries(now)]
     if not saved.fault:
-        found.append(artifacts(saved))
+        found.append(_artifacts(saved))
     return Preflight(tuple(found), checked=isinstance(code, AgentCode))
 
 
-def checkpoint(saved: SavedCheckpoint) -> Finding:
+def _checkpoint(saved: SavedCheckpoint) -> Finding:
     """Check that the checkpoint loads and matches its digest."""
     if saved.fault:
         words = (
@@ -99,7 +192,7 @@ def checkpoint(saved: SavedCheckpoint) -> Finding:
     return Finding("checkpoint", GREEN, f"Checkpoint {saved.seq} loads and verifies.")
 
 
-def version(code: AgentCode) -> Finding:
+def check_version(code: AgentCode) -> Finding:
     """Check that the run's version is deployed with its steps, or that upcasters lead to one that is."""
     if code.program:
         return _program(code, code.program)
@@ -115,7 +208,7 @@ def version(code: AgentCode) -> Finding:
         return Finding("version", RED, words)
     if code.takeover is not None:
         return _taken(code.takeover, code.version)
-    lacks = f", and has no {noun_for(len(code.lacks), 'step')} {listed(code.lacks)}" if code.lacks else ""
+    lacks = f", and has no {noun_for(len(code.lacks), 'step')} {_few(code.lacks)}" if code.lacks else ""
     words = (
         f"Version {code.version} is not deployed; version {code.newest} is{lacks}. Write an upcaster from "
         f"{code.version} to {code.newest}, or deploy version {code.version} again."
@@ -142,11 +235,11 @@ def _program(code: AgentCode, program: RemoteProgram) -> Finding:
 def _taken(by: Takeover, old: str) -> Finding:
     """Check that another version can take the run over from the version `old`, which is not deployed."""
     gone = f"Version {old} is not deployed"
-    upcasters = f"{noun_for(len(by.upcasters), 'upcaster')} {listed(by.upcasters)}"
+    upcasters = f"{noun_for(len(by.upcasters), 'upcaster')} {_few(by.upcasters)}"
     if by.lacks:
         named = noun_for(len(by.upcasters), "names", "name")
         words = (
-            f"{gone}; version {by.version} has no {noun_for(len(by.lacks), 'step')} {listed(by.lacks)}. Its "
+            f"{gone}; version {by.version} has no {noun_for(len(by.lacks), 'step')} {_few(by.lacks)}. Its "
             f"{upcasters} {named} no other: name its successor there, or deploy version {old} again."
         )
         return Finding("version", RED, words)
@@ -163,16 +256,16 @@ def _taken(by: Takeover, old: str) -> Finding:
     return Finding("version", AMBER, " ".join([words, *renamed, again]))
 
 
-def state(code: AgentCode) -> Finding:
+def _state(code: AgentCode) -> Finding:
     """Check that the state fits the schema of the version that would go on."""
     if code.faults:
         what = "The state" if code.deployed else "What the upcasters make of the state"
-        faults = listed(code.faults, "; ")
+        faults = _few(code.faults, "; ")
         words = f"{what} does not fit version {code.goes_on_in}: {faults}. Rewind the run, or edit its state."
         return Finding("state", RED, words)
     if code.doubts:
         words = (
-            f"Every field of the state fits version {code.goes_on_in}, the whole does not: {listed(code.doubts, '; ')}"
+            f"Every field of the state fits version {code.goes_on_in}, the whole does not: {_few(code.doubts, '; ')}"
             ". Steps run, an edit is refused."
         )
         return Finding("state", AMBER, words)
@@ -184,7 +277,7 @@ def state(code: AgentCode) -> Finding:
     return Finding("state", GREEN, words)
 
 
-def configuration(code: AgentCode, now: EnvironmentFacts) -> Finding:
+def _configuration(code: AgentCode, now: EnvironmentFacts) -> Finding:
     """Check that the configuration is the one that was recorded."""
     if now.fault:
         words = f"The recorded configuration does not fit version {code.goes_on_in}: {now.fault}. Correct its Config."
@@ -195,12 +288,12 @@ def configuration(code: AgentCode, now: EnvironmentFacts) -> Finding:
         words = "No configuration was recorded when the run started; it goes on with the defaults of today."
         return Finding("configuration", AMBER, words)
     if now.changed:
-        words = f"The configuration would not be what was recorded when the run started: {listed(now.changed)} differs."
+        words = f"The configuration would not be what was recorded when the run started: {_few(now.changed)} differs."
         return Finding("configuration", AMBER, words)
     return Finding("configuration", GREEN, "The configuration is the recorded one.")
 
 
-def libraries(now: EnvironmentFacts) -> Finding:
+def _libraries(now: EnvironmentFacts) -> Finding:
     """Check that the libraries are those that were recorded."""
     if not now.libraries:
         return Finding("libraries", GREEN, "The agent declares no libraries.")
@@ -208,12 +301,12 @@ def libraries(now: EnvironmentFacts) -> Finding:
         f"{library.name} {library.recorded}" for library in now.libraries if library.recorded and library.now is None
     ]
     if gone:
-        words = f"Not installed here: {listed(gone)}. Install it again."
+        words = f"Not installed here: {_few(gone)}. Install it again."
         return Finding("libraries", RED, words)
     other = [_other(library) for library in now.libraries if library.recorded != library.now or library.now is None]
     if other:
-        return Finding("libraries", AMBER, f"{listed(other, '; ')}.")
-    same = listed([f"{library.name} {library.now}" for library in now.libraries])
+        return Finding("libraries", AMBER, f"{_few(other, '; ')}.")
+    same = _few([f"{library.name} {library.now}" for library in now.libraries])
     return Finding("libraries", GREEN, f"{same}, as recorded.")
 
 
@@ -224,7 +317,7 @@ def _other(library: Library) -> str:
     return f"{library.name} was {recorded} when the run started and is {now} here"
 
 
-def artifacts(saved: SavedCheckpoint) -> Finding:
+def _artifacts(saved: SavedCheckpoint) -> Finding:
     """Check that the artifacts that the state names are there."""
     if not saved.artifacts:
         return Finding("artifacts", GREEN, "The state names no artifacts.")
@@ -234,14 +327,14 @@ def artifacts(saved: SavedCheckpoint) -> Finding:
     if saved.missing:
         words = (
             f"{count_of(len(saved.missing), 'artifact')} of the state cannot be found, or not whole: "
-            f"{listed(saved.missing)}. Restore the file storage from a backup."
+            f"{_few(saved.missing)}. Restore the file storage from a backup."
         )
         return Finding("artifacts", RED, words)
     words = f"{count_of(saved.artifacts, 'artifact')} that the state names can be found."
     return Finding("artifacts", GREEN, words)
 
 
-def listed(things: Sequence[str], by: str = ", ") -> str:
+def _few(things: Sequence[str], by: str = ", ") -> str:
     """List the first NAMED of them, and say how many more."""
     first, more = by.join(things[:NAMED]), len(things) - NAMED
     return f"{first} and {more} more" if more > 0 else first

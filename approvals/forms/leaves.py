@@ -5,22 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from approvals.forms import moments, names, texts
-from approvals.forms.build_context import Builder
-from approvals.forms.hints import list_hints, shorten_value
-from approvals.forms.nodes import MISSING, FieldOption, FormField
-from approvals.forms.places import FormPlace
-from approvals.forms.sent import normalise_line_breaks, normalise_text
-from approvals.forms.shapes import LISTED, Shape
 from approvals.schema.redact import Redaction
 from checkpoints.errors import ValueRefused
 from checkpoints.values.patch import are_same
+
+from . import names, texts
+from .builder import Builder, normalise_line_breaks, normalise_text
+from .nodes import MISSING, FieldOption, FormField, FormPlace
+from .shapes import LISTED, Shape, list_hints, shorten_value
 
 EMPTY = "This cannot be left empty."
 ROOMY = 1_000  # maximum length from which an empty text gets several lines
 
 
-def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> FormField:
+def build_leaf(builder: Builder, what: Shape, value: Any, place: FormPlace) -> FormField:
     """Build the input of one place, with what was typed into it."""
     if what.kind == "datetime":
         return _moment(builder, what, value, place)
@@ -174,13 +172,13 @@ def _default(what: Shape, value: Any, place: FormPlace) -> list[str]:
 
 def _moment(builder: Builder, what: Shape, value: Any, place: FormPlace) -> FormField:
     """Build a moment: its local time and its offset, each in its own input, so that neither shifts the other."""
-    split = moments.parts(value) if isinstance(value, str) else ("", "")
+    split = texts.split_moment(value) if isinstance(value, str) else ("", "")
     if split is None:
-        return build(builder, replace(what, kind="moment"), value, place)
+        return build_leaf(builder, replace(what, kind="moment"), value, place)
     local, zone = split
     sent, sent_zone = builder.sent.text(place.path), builder.sent.text(place.path, names.ZONE)
     now, zone_now = local if sent is None else sent.strip(), zone if sent_zone is None else sent_zone.strip()
-    same_time = moments.same_clock(now, local)
+    same_time = texts.same_clock(now, local)
     new, fault = value, ""
     if not (same_time and zone_now == zone):
         new, fault = _read_moment(what, local if same_time else now, zone_now, value)
@@ -202,7 +200,7 @@ def _moment(builder: Builder, what: Shape, value: Any, place: FormPlace) -> Form
 
 def _read_moment(what: Shape, local: str, zone: str, value: Any) -> tuple[Any, str]:
     try:
-        new = _empty(what, value) if not local else moments.joined(local, zone)
+        new = _empty(what, value) if not local else texts.join_moment(local, zone)
     except ValueError as fault:
         return value, str(fault)
     return (value if new is MISSING else new), ""
