@@ -40,7 +40,7 @@ class Refused(Exception):
     message: str = ""
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(message or str(self.message))
+        super().__init__(message or self.message)
 
 
 class DecisionRefused(Refused):
@@ -73,7 +73,7 @@ class NotConfirmed(DecisionRefused):
     code = "not_confirmed"
 
     def __init__(self, asked: str = "") -> None:
-        super().__init__(str(self.by_passkey) if asked == "passkey" else "")
+        super().__init__(self.by_passkey if asked == "passkey" else "")
 
 
 class TokenMayNotDecide(DecisionRefused):
@@ -119,8 +119,7 @@ class AlreadyDecided(DecisionRefused):
     code = "already_decided"
 
     def __init__(self, by: str, kind: str) -> None:
-        words = f"{by} already decided this: {kind}. No decision is needed any more."
-        super().__init__(words)
+        super().__init__(f"{by} already decided this: {kind}. No decision is needed any more.")
         self.kind = kind
 
     def facts(self) -> dict[str, Any]:
@@ -174,7 +173,7 @@ class CannotResume(DecisionRefused):
 
     def __init__(self, preflight: Preflight) -> None:
         red = [finding for finding in preflight.findings if finding.colour == RED]
-        super().__init__(" ".join([*(finding.words for finding in red), str(self.instead)]))
+        super().__init__(" ".join([*(finding.words for finding in red), self.instead]))
         self.checks = [finding.check for finding in red]
 
     def facts(self) -> dict[str, Any]:
@@ -287,16 +286,11 @@ class NoSuchPolicy(CardRefused):
     """The run's team has no policy of the name that the gate's step gives; have it made, and try again."""
 
     def __init__(self, name: str, team: str, others: Sequence[str]) -> None:
-        words = (
-            f"{team} has no policy {name}; it has {', '.join(others)}. Name one of these, or make {name} "
-            "in the administration, and try again."
+        use = ", which a gate without a policy of its own uses" if name == "default" else ""
+        super().__init__(
+            f"{team} has no policy {name}{use}; it has {', '.join(others)}. Name one of these, or make {name} in the "
+            "administration, and try again."
         )
-        if name == "default":
-            words = (
-                f"{team} has no policy {name}, which a gate without a policy of its own uses; it has "
-                f"{', '.join(others)}. Name one of these, or make {name} in the administration, and try again."
-            )
-        super().__init__(words)
 
 
 class UnprovenPolicy(NoSuchPolicy):

@@ -8,7 +8,7 @@ should know what is different. Green is only what was checked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from approvals.english import count_of, noun_for, quote_titles
@@ -105,8 +105,6 @@ class UnknownCode:
 
 
 NOBODY = UnknownCode("The agents' code is not part of this process, so it was not checked here.")
-
-
 GREEN, AMBER, RED = "green", "amber", "red"
 ORDER = (GREEN, AMBER, RED)  # from calm to grave
 NAMED = 3  # of many things, in one sentence
@@ -160,17 +158,14 @@ class Preflight:
 
     def to_json(self) -> dict[str, Any]:
         """Return the preflight as the API gives it."""
-        findings = [
-            {"check": finding.check, "colour": finding.colour, "words": finding.words} for finding in self.findings
-        ]
-        return {"colour": self.colour, "title": self.title, "findings": findings}
+        return {"colour": self.colour, "title": self.title, "findings": [asdict(item) for item in self.findings]}
 
 
 def run_preflight(saved: SavedCheckpoint, code: AgentCode | UnknownCode) -> Preflight:
     """Run every check that these facts allow."""
     found = [_checkpoint(saved)]
     if isinstance(code, UnknownCode):
-        found.append(Finding("version", AMBER, str(code.why)))
+        found.append(Finding("version", AMBER, code.why))
     else:
         found.append(check_version(code))
         if code.goes_on_in and not saved.fault:
@@ -245,7 +240,7 @@ def _taken(by: Takeover, old: str) -> Finding:
         return Finding("version", RED, words)
     if by.fault:
         words = (
-            f"Version {old} is not deployed, and version {by.version} cannot take the run: {by.fault} "
+            f"{gone}, and version {by.version} cannot take the run: {by.fault} "
             f"Correct it, or deploy version {old} again."
         )
         return Finding("version", RED, words)
@@ -258,8 +253,8 @@ def _taken(by: Takeover, old: str) -> Finding:
 
 def _state(code: AgentCode) -> Finding:
     """Check that the state fits the schema of the version that would go on."""
+    what = "The state" if code.deployed else "What the upcasters make of the state"
     if code.faults:
-        what = "The state" if code.deployed else "What the upcasters make of the state"
         faults = _few(code.faults, "; ")
         words = f"{what} does not fit version {code.goes_on_in}: {faults}. Rewind the run, or edit its state."
         return Finding("state", RED, words)
@@ -269,12 +264,7 @@ def _state(code: AgentCode) -> Finding:
             ". Steps run, an edit is refused."
         )
         return Finding("state", AMBER, words)
-    words = (
-        f"The state fits the schema of version {code.goes_on_in}."
-        if code.deployed
-        else f"What the upcasters make of the state fits the schema of version {code.goes_on_in}."
-    )
-    return Finding("state", GREEN, words)
+    return Finding("state", GREEN, f"{what} fits the schema of version {code.goes_on_in}.")
 
 
 def _configuration(code: AgentCode, now: EnvironmentFacts) -> Finding:
@@ -301,8 +291,7 @@ def _libraries(now: EnvironmentFacts) -> Finding:
         f"{library.name} {library.recorded}" for library in now.libraries if library.recorded and library.now is None
     ]
     if gone:
-        words = f"Not installed here: {_few(gone)}. Install it again."
-        return Finding("libraries", RED, words)
+        return Finding("libraries", RED, f"Not installed here: {_few(gone)}. Install it again.")
     other = [_other(library) for library in now.libraries if library.recorded != library.now or library.now is None]
     if other:
         return Finding("libraries", AMBER, f"{_few(other, '; ')}.")
@@ -330,8 +319,7 @@ def _artifacts(saved: SavedCheckpoint) -> Finding:
             f"{_few(saved.missing)}. Restore the file storage from a backup."
         )
         return Finding("artifacts", RED, words)
-    words = f"{count_of(saved.artifacts, 'artifact')} that the state names can be found."
-    return Finding("artifacts", GREEN, words)
+    return Finding("artifacts", GREEN, f"{count_of(saved.artifacts, 'artifact')} that the state names can be found.")
 
 
 def _few(things: Sequence[str], by: str = ", ") -> str:

@@ -84,7 +84,7 @@ def moment_of(record: Mapping[str, Any]) -> datetime | None:
 
 def in_words(methods: str) -> str:
     """Write methods as a page does: `password and passkey`; they are joined by "+" in rows and events."""
-    return " and ".join(str(WORDS.get(part, part)) for part in methods.split("+") if part)
+    return " and ".join(WORDS.get(part, part) for part in methods.split("+") if part)
 
 
 NAMES = ("secret", "seed")  # of an app, of recovery codes
@@ -157,7 +157,7 @@ class Factor:
 
     @property
     def word(self) -> str:
-        return str(WORDS[self.method])
+        return WORDS[self.method]
 
 
 def list_factors(user: User) -> list[Factor]:
@@ -200,7 +200,7 @@ def record(kind: str, user: User, *, by: Actor, **data: Any) -> None:
 def _factor(row: Authenticator) -> Factor:
     sound = is_readable(row)
     method, left = FACTORS[row.type], None
-    name = str(WORDS[method]).capitalize()
+    name = WORDS[method].capitalize()
     if method == ProofMethod.PASSKEY:
         name = str(row.data.get("name") or "Passkey")
     if sound and method == ProofMethod.RECOVERY_CODE:

@@ -19,11 +19,11 @@ from approvals.policy.calendars import public_holidays
 from approvals.policy.working_time import DAYS, read_hours
 from approvals.policy_changes import changes
 from checkpoints import actors
-from checkpoints.access.permissions import may_everywhere
 from checkpoints.admin.base import ModelAdmin, ModelForm
 from checkpoints.events import event_log
 
-WRITES = "approvals.change_policy"
+from .policies import ForPolicyWriters
+
 _RANGE = re.compile(r"(\w+)(?:-(\w+))?$")
 
 
@@ -139,7 +139,7 @@ class CalendarForm(ModelForm[Calendar]):
 
 
 @admin.register(Calendar)
-class CalendarAdmin(ModelAdmin[Calendar]):
+class CalendarAdmin(ForPolicyWriters, ModelAdmin[Calendar]):
     """Calendars. A change counts for what is planned from then on: open gates keep their times."""
 
     form = CalendarForm
@@ -154,21 +154,11 @@ class CalendarAdmin(ModelAdmin[Calendar]):
         """Fix whose it is."""
         return ("team",) if obj else ()
 
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        """Allow those who write policies."""
-        return may_everywhere(request.user, WRITES)
-
-    def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Allow those who write policies."""
-        return may_everywhere(request.user, WRITES)
-
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Allow those who write policies."""
-        return may_everywhere(request.user, WRITES)
+        return self.has_view_permission(request)
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Allow those who write policies."""
-        return may_everywhere(request.user, WRITES)
+        return self.has_view_permission(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """Refuse: versions of policies refer to it."""

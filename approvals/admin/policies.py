@@ -15,6 +15,7 @@ from approvals.policy_changes import changes
 from approvals.policy_changes.changes import ChangeRefused
 from approvals.policy_changes.simulation import simulate
 from checkpoints.access.permissions import may_everywhere
+from checkpoints.admin.base import Mixed
 from checkpoints.admin.base import ModelAdmin
 from checkpoints.admin.base import NewestVersionsFilter
 from checkpoints.admin.base import NothingByHand
@@ -31,7 +32,6 @@ from django import forms
 from django.contrib import admin
 from django.contrib import messages
 from django.contrib.admin.widgets import FilteredSelectMultiple
-from django.contrib.auth.models import User
 from django.db import models
 from django.forms.utils import ErrorDict
 from django.http import HttpRequest
@@ -42,26 +42,35 @@ from django.utils.html import format_html_join
 from django.utils.safestring import mark_safe
 from typing import Any
 
+FIELDS = {
+    None: ("in_words", "team", "name"),
+    "Who decides": ("groups", "people", "quorum", "stages", "denials", "separation", "rules", "auto_sample"),
+    "How they decide": ("reason_required", "step_up", "step_up_method", "tokens_decide", "bulk_risk", "undo_window"),
+    "Until when": (
+        "deadline", "on_expiry", "escalation", "calendar", "remind_before", "remind_share", "withdraw_after",
+    ),
+    "What agents may ask, and what leaves the house": ("whole_state", "registered_only", "hourly", "pause", "leaves"),
+}  # fmt: skip
+
+
+class ForPolicyWriters(Mixed):
+    """Pages for those who may write policies."""
+
+    def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        return may_everywhere(request.user, changes.MAY)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return may_everywhere(request.user, changes.MAY)
+
 
 @admin.register(Policy)
 class PolicyAdmin(VersionedAdmin[Policy]):
     """Saving makes the next version; gates keep the version they were opened under, and older ones are only read."""
 
     list_display = (
-        "name",
-        "version",
-        "team",
-        "needed",
-        "reviewing",
-        "may_decide",
-        "four_eyes",
-        "confirmed",
-        "by_token",
-        "within",
-        "then",
-        "state_edits",
-        "gates",
-    )
+        "name", "version", "team", "needed", "reviewing", "may_decide", "four_eyes", "confirmed", "by_token", "within",
+        "then", "state_edits", "gates",
+    )  # fmt: skip
     list_filter = (NewestVersionsFilter, "team", "name")
     list_select_related = ("team",)
     search_fields = ("name", "team__name")
@@ -70,35 +79,7 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     COUNTS = "New gates use {}."
     form = PolicyForm
     change_form_template = "admin/approvals/policy/change_form.html"
-    fieldsets = (
-        (None, {"fields": ("in_words", "team", "name")}),
-        (
-            "Who decides",
-            {"fields": ("groups", "people", "quorum", "stages", "denials", "separation", "rules", "auto_sample")},
-        ),
-        (
-            "How they decide",
-            {"fields": ("reason_required", "step_up", "step_up_method", "tokens_decide", "bulk_risk", "undo_window")},
-        ),
-        (
-            "Until when",
-            {
-                "fields": (
-                    "deadline",
-                    "on_expiry",
-                    "escalation",
-                    "calendar",
-                    "remind_before",
-                    "remind_share",
-                    "withdraw_after",
-                )
-            },
-        ),
-        (
-            "What agents may ask, and what leaves the house",
-            {"fields": ("whole_state", "registered_only", "hourly", "pause", "leaves")},
-        ),
-    )
+    fieldsets = tuple((title, {"fields": fields}) for title, fields in FIELDS.items())
     needed = make_column("quorum", "Approvals")
     four_eyes = make_column("separation", "Four-eyes", boolean=True)
     confirmed = make_column("step_up", "Confirmed", boolean=True)
@@ -119,8 +100,7 @@ class PolicyAdmin(VersionedAdmin[Policy]):
         """Describe what this version asks."""
         if not policy.pk:
             return "Shown here once it is saved."
-        lines = stage_words.policy_lines(required.own(policy), required.rules_of(policy.rules), Names.of(policy))
-        return format_html_join(mark_safe("<br>"), "{}", [(line,) for line in lines])
+        return format_html_join(mark_safe("<br>"), "{}", [(line,) for line in policy_lines(policy, Names.of(policy))])
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Policy]:
         """Prefetch the teams that decide."""
@@ -129,9 +109,8 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     @admin.display(description="Decided by")
     def reviewing(self, policy: Policy) -> str:
         """Return the teams whose members may decide, and the people who are named."""
-        return ", ".join(
-            [*(group.name for group in policy.reviewers), *(str(person) for person in policy.people.all())]
-        )
+        people = (str(person) for person in policy.people.all())
+        return ", ".join([*(group.name for group in policy.reviewers), *people])
 
     @admin.display(description="May decide now")
     def may_decide(self, policy: Policy) -> str:
@@ -199,12 +178,11 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Leave the teams and people as they were written with the version: all that its stages and rules may ask."""
 
+    # Nothing is logged of a version that is not written.
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """Log nothing of a version that is not written."""
         return None if hasattr(request, "waiting") else super().log_change(request, obj, message)
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """Log nothing of a version that is not written."""
         return None if hasattr(request, "waiting") else super().log_addition(request, obj, message)
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
@@ -234,7 +212,7 @@ def warn_about_policy(request: HttpRequest, policy: Policy) -> None:
 
 
 @admin.register(PolicyChange)
-class PolicyChangeAdmin(NothingByHand, TakesOrders, ModelAdmin[PolicyChange]):
+class PolicyChangeAdmin(ForPolicyWriters, NothingByHand, TakesOrders, ModelAdmin[PolicyChange]):
     """Changes that make a policy milder. Whoever may write policies sees all of them."""
 
     list_display = ("name", "team", "status", "proposed_by", "proposed_at", "ended_by")
@@ -248,16 +226,7 @@ class PolicyChangeAdmin(NothingByHand, TakesOrders, ModelAdmin[PolicyChange]):
     readonly_fields = fields
     change_form_template = "admin/approvals/policychange/change_form.html"
 
-    def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Let those in who may write policies."""
-        return may_everywhere(request.user, changes.MAY)
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        """List it for those who may write policies."""
-        return self.has_view_permission(request)
-
     def may_order(self, request: HttpRequest) -> bool:
-        """Let those confirm and refuse who may write policies."""
         return self.has_view_permission(request)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
@@ -268,24 +237,27 @@ class PolicyChangeAdmin(NothingByHand, TakesOrders, ModelAdmin[PolicyChange]):
 
     @admin.display(description="How it is milder")
     def less(self, change: PolicyChange) -> str:
-        """Say how it is milder."""
-        return lines(change.reasons)
+        return _paragraphs(change.reasons)
 
     @admin.display(description="Version that it changes")
     def now(self, change: PolicyChange) -> str:
         """Say in words what the version asks that it is based on."""
-        return in_words(change.base, Names.of(change.base))
+        return _paragraphs(policy_lines(change.base, Names.of(change.base)))
 
     @admin.display(description="Proposed version")
     def then(self, change: PolicyChange) -> str:
         """Say in words what it would ask."""
-        return in_words(drafted(change), Directory.now().names)
+        draft = changes.decided_by(self._draft(change), change.teams(), change.people())
+        return _paragraphs(policy_lines(draft, Directory.now().names))
 
     @admin.display(description="On the last gates")
     def simulated(self, change: PolicyChange) -> str:
         """Say what it would have asked of the last gates."""
-        policy = Policy(team=change.team, name=change.name, **change.values)
-        return lines(simulate(policy, groups=change.teams(), people=change.people()).sentences)
+        found = simulate(self._draft(change), groups=change.teams(), people=change.people())
+        return _paragraphs(found.sentences)
+
+    def _draft(self, change: PolicyChange) -> Policy:
+        return Policy(team=change.team, name=change.name, **change.values)
 
     def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
         """Return the addresses that the buttons post to."""
@@ -295,7 +267,7 @@ class PolicyChangeAdmin(NothingByHand, TakesOrders, ModelAdmin[PolicyChange]):
         """Write the version, for somebody other than its author."""
         found = get_object_or_404(PolicyChange, pk=change)
         try:
-            made = changes.confirm(found, by=_user(request))
+            made = changes.confirm(found, by=request.user)  # type: ignore[arg-type]
         except ChangeRefused as why:
             messages.error(request, str(why))
             return redirect("admin:approvals_policychange_change", found.pk)
@@ -307,29 +279,17 @@ class PolicyChangeAdmin(NothingByHand, TakesOrders, ModelAdmin[PolicyChange]):
         """End it without writing a version."""
         found = get_object_or_404(PolicyChange, pk=change)
         try:
-            changes.refuse(found, by=_user(request))
+            changes.refuse(found, by=request.user)  # type: ignore[arg-type]
             messages.success(request, "The change was refused. The version in force stays.")
         except ChangeRefused as why:
             messages.error(request, str(why))
         return redirect("admin:approvals_policychange_change", found.pk)
 
 
-def lines(sentences: list[str]) -> str:
-    """Write sentences under each other."""
-    return format_html_join("", "<p>{}</p>", [(word,) for word in sentences])
+def policy_lines(policy: Policy, names: Names) -> list[str]:
+    """List what a version asks, in words."""
+    return stage_words.policy_lines(required.own(policy), required.rules_of(policy.rules), names)
 
 
-def in_words(policy: Policy, names: Names) -> str:
-    """Write what a policy asks."""
-    return lines(stage_words.policy_lines(required.own(policy), required.rules_of(policy.rules), names))
-
-
-def drafted(change: PolicyChange) -> Policy:
-    """Return the proposed version, unsaved."""
-    policy = Policy(team=change.team, name=change.name, **change.values)
-    return changes.decided_by(policy, change.teams(), change.people())
-
-
-def _user(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)  # noqa: S101 - the administration lets nobody else in
-    return request.user
+def _paragraphs(sentences: list[str]) -> str:
+    return format_html_join("", "<p>{}</p>", [(sentence,) for sentence in sentences])

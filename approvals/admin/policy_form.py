@@ -39,7 +39,9 @@ _LINE = re.compile(
     r"(?P<team>.+?)\s+(?:after\s+(?P<after>.+)|at the deadline(?:,\s*(?P<more>.+?)\s+more)?)\s*$",
     re.IGNORECASE,
 )
-_LEAST = timedelta(minutes=1)
+SHORTEST = timedelta(minutes=1)
+LEAST_UNDO, MOST_UNDO = timedelta(seconds=5), timedelta(days=1)
+PATIENCE = timedelta(minutes=2)  # before the gates of a silent external program may be withdrawn
 
 
 class EscalationField(forms.CharField):
@@ -51,9 +53,7 @@ class EscalationField(forms.CharField):
 
     def prepare_value(self, value: Any) -> Any:
         """Write stored levels, a line for each; typed text unchanged."""
-        if not isinstance(value, list):
-            return value
-        return "\n".join(lines(value))
+        return "\n".join(lines(value)) if isinstance(value, list) else value
 
     def to_python(self, value: Any) -> Any:
         """Read the lines. Raises ValidationError, which says what is wrong."""
@@ -84,14 +84,9 @@ def _span(words: str | None) -> timedelta | None:
     if words is None:
         return None
     span = parse_duration(words)
-    if span is None or span < _LEAST:
+    if span is None or span < SHORTEST:
         raise forms.ValidationError(f"“{words}” is no duration of a minute or more.")
     return span
-
-
-SHORTEST = timedelta(minutes=1)
-LEAST_UNDO, MOST_UNDO = timedelta(seconds=5), timedelta(days=1)
-PATIENCE = timedelta(minutes=2)  # before the gates of a silent external program may be withdrawn
 
 
 # Examples of what to write.
@@ -178,35 +173,11 @@ class PolicyForm(VersionedForm[Policy]):
     class Meta:
         model = Policy
         fields = (
-            "team",
-            "name",
-            "groups",
-            "people",
-            "quorum",
-            "stages",
-            "denials",
-            "rules",
-            "auto_sample",
-            "separation",
-            "reason_required",
-            "step_up",
-            "step_up_method",
-            "tokens_decide",
-            "bulk_risk",
-            "deadline",
-            "on_expiry",
-            "undo_window",
-            "escalation",
-            "calendar",
-            "withdraw_after",
-            "whole_state",
-            "registered_only",
-            "hourly",
-            "pause",
-            "leaves",
-            "remind_before",
-            "remind_share",
-        )
+            "team", "name", "groups", "people", "quorum", "stages", "denials", "rules", "auto_sample", "separation",
+            "reason_required", "step_up", "step_up_method", "tokens_decide", "bulk_risk", "deadline", "on_expiry",
+            "undo_window", "escalation", "calendar", "withdraw_after", "whole_state", "registered_only", "hourly",
+            "pause", "leaves", "remind_before", "remind_share",
+        )  # fmt: skip
         labels = {
             "groups": "Decided by",
             "people": "People",
@@ -262,10 +233,9 @@ class PolicyForm(VersionedForm[Policy]):
         """Begin a new policy without decisions by token: who wants them says so."""
         super().__init__(*args, **kwargs)
         self.directory = Directory.now()
-        for name in {"denials", "auto_sample", "leaves", "remind_share", "step_up_method"} & set(
-            self.fields
-        ):  # read only: none of them
-            self.fields[name].required = False
+        for name in ("denials", "auto_sample", "leaves", "remind_share", "step_up_method"):
+            if name in self.fields:  # none of them where it is read only
+                self.fields[name].required = False
         if "people" in self.fields:
             known = Q(is_active=True) | Q(pk__in=people_named(self.instance.pk))
             self.fields["people"].queryset = User.objects.filter(known)  # type: ignore[attr-defined]
@@ -278,9 +248,8 @@ class PolicyForm(VersionedForm[Policy]):
         self.initial["stages"] = "" if apart else written.stages_text(stages, self.directory)
         self.initial["rules"] = written.rules_text(required.rules_of(self.instance.rules), self.directory)
         if self.instance.stages:
-            self.initial["groups"] = list(role.teams) if apart else []
-            self.initial["people"] = list(role.people) if apart else []
-            self.initial["quorum"] = role.quorum if apart else 1
+            chosen = (list(role.teams), list(role.people), role.quorum) if apart else ([], [], 1)
+            self.initial |= dict(zip(("groups", "people", "quorum"), chosen, strict=True))
 
     @classmethod
     def newest_of(cls, row: Policy) -> Policy:
@@ -305,7 +274,6 @@ class PolicyForm(VersionedForm[Policy]):
             raise forms.ValidationError(str(wrong)) from None
 
     def clean_rules(self) -> str:
-        """Read the rules."""
         try:
             return written.stored_rules(written.rules_from(self.cleaned_data["rules"], self.directory))
         except WrongText as wrong:

@@ -85,7 +85,7 @@ def _rows(names: Iterable[str]) -> list[Permission]:
 
 def describe_permissions(names: set[str], offered: Mapping[str, str]) -> str:
     """Describe the offered permissions that are held, as the end of a sentence."""
-    return "; ".join(str(offered[name]) for name in offered if name in ticked_boxes(names, offered)) or "nothing"
+    return "; ".join(offered[name] for name in offered if name in ticked_boxes(names, offered)) or "nothing"
 
 
 class AuditedAdmin(Mixed):

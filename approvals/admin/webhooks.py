@@ -39,7 +39,7 @@ from checkpoints.admin.base import (
     number_of,
 )
 
-Order = Callable[[Webhook, Actor], str]
+Order = Callable[[Any, Actor], tuple[int, str]]  # what came of it: a message's level and its words
 
 
 def teams_of(request: HttpRequest) -> models.QuerySet[Group]:
@@ -61,11 +61,9 @@ class OfOwnTeams(Mixed):
     """Pages with rows of the teams whose webhooks somebody manages; for others the rows do not exist."""
 
     def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Admit whoever manages webhooks in any team."""
         return manages_webhooks(request)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        """Show the list to whoever manages webhooks in any team."""
         return manages_webhooks(request)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
@@ -74,6 +72,47 @@ class OfOwnTeams(Mixed):
         if found is None:
             raise Http404
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), "row": found})
+
+
+class MadeHere(OfOwnTeams, NothingByHand, TakesOrders):
+    """Rows that a form makes, of the fields NEW, and only orders change, so that logs stay true; SHOWN are read."""
+
+    NEW: tuple[str, ...]
+    SHOWN: tuple[str, ...]
+    ORDERS: Mapping[str, Order]
+    list_select_related = ("team",)
+
+    def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> tuple[str, ...]:
+        return self.NEW if obj is None else self.SHOWN
+
+    def get_readonly_fields(self, request: HttpRequest, obj: models.Model | None = None) -> tuple[str, ...]:
+        return () if obj is None else self.SHOWN
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Offer only one's own teams, and ask for one."""
+        if db_field.name == "team":
+            kwargs |= {"queryset": teams_of(request).order_by("name"), "required": True}
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Admit whoever manages webhooks in any team; the form offers these teams."""
+        return manages_webhooks(request)
+
+    def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
+        return {f"<int:number>/{name}": partial(self.order, order) for name, order in self.ORDERS.items()}
+
+    def order(self, order: Order, request: HttpRequest, number: int) -> HttpResponse:
+        """Carry out an order, and say what came of it."""
+        row = get_object_or_404(self.get_queryset(request), pk=number)
+        messages.add_message(request, *order(row, actors.of_user(request.user)))
+        if not self.get_queryset(request).filter(pk=row.pk).exists():  # it was removed
+            return redirect(f"admin:approvals_{self.opts.model_name}_changelist")
+        return redirect(f"admin:approvals_{self.opts.model_name}_change", row.pk)
+
+    def show_as(self, obj: models.Model, made: models.Model) -> None:
+        """Let the row of the form be the one that was made with its event."""
+        obj.__dict__.update({key: value for key, value in made.__dict__.items() if key != "_state"})
+        obj._state.adding = False
 
 
 class WebhookForm(ModelForm[Webhook]):
@@ -93,8 +132,7 @@ class WebhookForm(ModelForm[Webhook]):
     def clean_url(self) -> str:
         """Refuse an address to which nothing may be sent."""
         url = str(self.cleaned_data["url"])
-        fault = targets.fault(url)
-        if fault:
+        if fault := targets.fault(url):
             raise forms.ValidationError(fault)
         return url
 
@@ -106,18 +144,40 @@ class WebhookForm(ModelForm[Webhook]):
         return team
 
 
-@admin.register(Webhook)
-class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
-    """External addresses that get messages about a team's gates.
+def _disable(webhook: Webhook, by: Actor) -> tuple[int, str]:
+    done = webhook.disable(Webhook.Reason.BY_HAND, by=by)
+    return messages.INFO, "Disabled. Queued messages are kept." if done else "It was not enabled."
 
-    A webhook is made and removed, never changed or deleted, so that the delivery log stays true.
-    """
+
+def _enable(webhook: Webhook, by: Actor) -> tuple[int, str]:
+    done = webhook.enable(by=by)
+    return messages.INFO, "Enabled. Queued messages are sent now." if done else "It was not disabled."
+
+
+def _remove(webhook: Webhook, by: Actor) -> tuple[int, str]:
+    done = webhook.remove(by=by)
+    return messages.INFO, f"The webhook to {webhook.host} is removed." if done else "It was removed before."
+
+
+def _test(webhook: Webhook, by: Actor) -> tuple[int, str]:
+    sent = outbox.test(webhook, by=by)
+    words = f"Test message {sent.message} is on its way: see the delivery log." if sent else "It is not enabled."
+    return messages.INFO, words
+
+
+@admin.register(Webhook)
+class WebhookAdmin(MadeHere, ModelAdmin[Webhook]):
+    """External addresses that get messages about a team's gates."""
 
     form = WebhookForm
+    ORDERS = {"disablings": _disable, "enablings": _enable, "removals": _remove, "tests": _test}
+    NEW = ("team", "agent", "url", "purpose")
+    SHOWN = (
+        "url", "team", "about", "purpose", "state", "failing_since", "overlap", "made_by", "created_at", "deliveries",
+    )  # fmt: skip
     list_display = ("host_of", "purpose", "team", "about", "in_short", "failing_since", "deliveries")
     # Removed webhooks are not listed.
     list_filter = (make_value_filter("status", "status", lambda: (Webhook.Status.ENABLED, Webhook.Status.DISABLED)),)
-    list_select_related = ("team",)
     search_fields = ("url", "purpose")
     ordering = ("team__name", "pk")
     change_form_template = "admin/approvals/webhook/change_form.html"
@@ -155,33 +215,11 @@ class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
         found: models.QuerySet[Webhook] = super().get_queryset(request)
         return found.filter(team__in=teams_of(request)).exclude(status=Webhook.Status.REMOVED)
 
-    def get_fields(self, request: HttpRequest, obj: Webhook | None = None) -> tuple[str, ...]:
-        """Return the four fields of a new webhook, or all that is shown of an existing one."""
-        if obj is None:
-            return ("team", "agent", "url", "purpose")
-        lines = ("url", "team", "about", "purpose", "state", "failing_since", "overlap", "made_by", "created_at")
-        return (*lines, "deliveries")
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Webhook | None = None) -> tuple[str, ...]:
-        """Return all fields of an existing webhook."""
-        return () if obj is None else self.get_fields(request, obj)
-
-    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Offer only one's own teams."""
-        if db_field.name == "team":
-            kwargs["queryset"] = teams_of(request).order_by("name")
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Admit whoever manages webhooks in any team; the form offers these teams."""
-        return manages_webhooks(request)
-
     def save_model(self, request: HttpRequest, obj: Webhook, form: Any, change: bool) -> None:
         """Make the webhook, with its event."""
-        values = {name: form.cleaned_data[name] for name in ("team", "agent", "url", "purpose")}
+        values = {name: form.cleaned_data[name] for name in self.NEW}
         made, request.webhook_secret = Webhook.objects.make(**values, by=actors.of_user(request.user))  # type: ignore[attr-defined]
-        obj.__dict__.update({key: value for key, value in made.__dict__.items() if key != "_state"})
-        obj._state.adding = False
+        self.show_as(obj, made)
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> Any:
         """Show one button only, since the next page shows the secret."""
@@ -193,18 +231,7 @@ class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
         return self._secret(request, obj, request.webhook_secret)  # type: ignore[attr-defined]
 
     def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
-        """Return the addresses that the buttons post to."""
-        orders = {"disablings": _disable, "enablings": _enable, "removals": _remove, "tests": _test}
-        views = {f"<int:webhook>/{name}": partial(self.order, order) for name, order in orders.items()}
-        return {**views, "<int:webhook>/rotations": self.rotate}
-
-    def order(self, order: Order, request: HttpRequest, webhook: int) -> HttpResponse:
-        """Carry out an order, and say what came of it."""
-        found = get_object_or_404(self.get_queryset(request), pk=webhook)
-        messages.info(request, order(found, actors.of_user(request.user)))
-        if order is _remove:
-            return redirect("admin:approvals_webhook_changelist")
-        return redirect("admin:approvals_webhook_change", found.pk)
+        return {**super().orders(), "<int:webhook>/rotations": self.rotate}
 
     def rotate(self, request: HttpRequest, webhook: int) -> HttpResponse:
         """Replace the webhook's secret, and show the new one."""
@@ -219,27 +246,6 @@ class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
             "webhook": webhook, "secret": secret,
         }  # fmt: skip
         return TemplateResponse(request, "admin/approvals/webhook/secret.html", context)
-
-
-def _disable(webhook: Webhook, by: Actor) -> str:
-    done = webhook.disable(Webhook.Reason.BY_HAND, by=by)
-    return "Disabled. Queued messages are kept." if done else "It was not enabled."
-
-
-def _enable(webhook: Webhook, by: Actor) -> str:
-    return "Enabled. Queued messages are sent now." if webhook.enable(by=by) else "It was not disabled."
-
-
-def _remove(webhook: Webhook, by: Actor) -> str:
-    done = webhook.remove(by=by)
-    return f"The webhook to {webhook.host} is removed." if done else "It was removed before."
-
-
-def _test(webhook: Webhook, by: Actor) -> str:
-    made = outbox.test(webhook, by=by)
-    if made is None:
-        return "It is not enabled."
-    return f"Test message {made.message} is on its way: see the delivery log."
 
 
 class OfWebhook(admin.SimpleListFilter):

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from django.db import transaction
-from django.db.models import QuerySet
 
 from checkpoints.actors import Actor
 from checkpoints.audit import export
@@ -32,20 +31,9 @@ from checkpoints.values.characters import escape_controls
 from . import event_words
 
 COLUMNS = (
-    "time (UTC)",
-    "event",
-    "kind",
-    "who",
-    "what",
-    "actor",
-    "team",
-    "run",
-    "subject",
-    "version",
-    "data",
-    "text",
+    "time (UTC)", "event", "kind", "who", "what", "actor", "team", "run", "subject", "version", "data", "text",
     "cursor",
-)
+)  # fmt: skip
 _FORMULA = re.compile(r"(^|[;\t])([\s\"\u200b-\u200f\u2060\ufeff]*)([=+\-@\uff1d\uff0b\uff0d\uff20])")
 
 
@@ -112,15 +100,10 @@ def prepare(
     )  # fmt: skip
     name = f"holdpoint-audit-{now:%Y%m%dT%H%M%SZ}.{format}"
     with transaction.atomic():
-        count = count_of(parts)
+        first, *others = [part.order_by().values("pk") for part in parts]
+        count = (first.union(*others) if others else first).count()
         data = {"format": format, "filters": asked.filters, "count": count, "texts": texts, "upto": str(upto)}
         event_log.record("audit.exported", subject=f"export:{now:%Y%m%dT%H%M%S%f}Z", by=by, data=data)
     if format == "csv":
         return AuditExport(lines(export.events_without_proofs(asked)), count, name)
     return AuditExport(export.lines(asked, key=event_proof.seal_key()), count, name)
-
-
-def count_of(parts: list[QuerySet[Event]]) -> int:
-    """Count the events that are in any of these."""
-    first, *others = [part.order_by().values("pk") for part in parts]
-    return (first.union(*others) if others else first).count()

@@ -32,21 +32,6 @@ from .nodes import (
 )
 
 __all__ = [
-    "EDITABLE",
-    "INPUTS",
-    "MISSING",
-    "ClosedNode",
-    "Form",
-    "FormField",
-    "FormGroup",
-    "FormNode",
-    "ItemRows",
-    "ShapeChoice",
-    "all_nodes",
-    "applied",
-    "build",
-    "names",
-    "texts",
-    "unit_in",
-    "words",
+    "EDITABLE", "INPUTS", "MISSING", "ClosedNode", "Form", "FormField", "FormGroup", "FormNode", "ItemRows",
+    "ShapeChoice", "all_nodes", "applied", "build", "names", "texts", "unit_in", "words",
 ]  # fmt: skip

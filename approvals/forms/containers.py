@@ -22,6 +22,10 @@ from .nodes import MISSING, FormGroup, FormNode, FormPlace, ItemRow, ItemRows, R
 from .shapes import Shape, item_schema, list_hints, member_schemas
 from .texts import summarise_value
 
+MOST_NEW = 500  # items that may be added to one list at once
+UNNAMED = "Name this entry."
+TWICE = "This name is there already."
+
 
 def build_group(builder: Builder, what: Shape, value: Any, place: FormPlace, *, switched: bool = False) -> FormGroup:
     """Build the object's members as nodes; those with pinned places come first.
@@ -176,14 +180,11 @@ class EditedItems:
             "order": names.order_of(list(self.ids)),
             "rendered": names.order_of(list(self.old)),
             "window": self.window,
-            "carried": [pair for row in rest for pair in _typed(row)] if self.expanded else (),
+            "carried": [pair for row in rest for pair in row.touched()] if self.expanded else (),
             "hints": list_hints(what),
             "error": self.builder.own_error(self.place, [spot.pointer for spot in self.spots])
             or too_many(self.builder, self.place),
         }
-
-
-MOST_NEW = 500  # items that may be added to one list at once
 
 
 def ids_of(builder: Builder, place: FormPlace, old: Sequence[str]) -> list[str]:
@@ -205,10 +206,6 @@ def too_many(builder: Builder, place: FormPlace) -> str:
     return words if count > MOST_NEW else ""
 
 
-def _typed(row: ItemRow) -> list[tuple[str, str]]:
-    return [*([(row.key_name, row.key)] if row.key_name else []), *row.node.touched()]
-
-
 def build_list(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRows:
     """Build the list with its items in their present order; a tuple's items are neither added nor moved."""
     held: list[Any] = value if isinstance(value, list) else []
@@ -227,9 +224,7 @@ def build_list(builder: Builder, what: Shape, value: Any, place: FormPlace) -> I
         spots=[_item_spot(place, word, at, noun, known=word in known) for at, word in enumerate(ids)],
         parts=fixed or [part] * len(ids),
     )
-    empty = [
-        (spot.pointer, str(EMPTY)) for spot, item in zip(found.spots, found.values, strict=True) if item is MISSING
-    ]
+    empty = [(spot.pointer, EMPTY) for spot, item in zip(found.spots, found.values, strict=True) if item is MISSING]
     if many := "" if fixed else too_many(builder, place):
         empty.append((place.pointer, many))
     untold = value is MISSING and (not ids or (bool(fixed) and found.same))
@@ -253,10 +248,6 @@ def _item_spot(place: FormPlace, item_id: str, at: int, noun: str, *, known: boo
         must=True,
         was=was,
     )
-
-
-UNNAMED = "Name this entry."
-TWICE = "This name is there already."
 
 
 def build_map(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRows:
@@ -310,7 +301,7 @@ def _faults(edited: EditedItems) -> Iterator[tuple[str, str]]:
     for word, spot, entry in zip(edited.ids, edited.spots, edited.values, strict=True):
         key = edited.keys[word]
         if names.is_new(word) and (not key or key in taken):
-            yield spot.pointer, str(TWICE if key else UNNAMED)
+            yield spot.pointer, TWICE if key else UNNAMED
         elif entry is MISSING:
-            yield spot.pointer, str(EMPTY)
+            yield spot.pointer, EMPTY
         taken.add(key)

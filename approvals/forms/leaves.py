@@ -120,7 +120,7 @@ def _empty(what: Shape, value: Any) -> Any:
         return None
     if value is MISSING:
         return MISSING
-    raise ValueError(str(EMPTY))
+    raise ValueError(EMPTY)
 
 
 def _enum(what: Shape, text: str) -> Any:
@@ -128,10 +128,8 @@ def _enum(what: Shape, text: str) -> Any:
         if texts.option(value) == text:
             return value
     named = ", ".join(texts.option(value)[:80] for value in what.options[:20])
-    if len(what.options) > 20:
-        words = f"Choose one of {named} and {len(what.options) - 20:,} more."
-        raise ValueError(words)
-    raise ValueError(f"Choose one of {named}.")
+    more = f" and {len(what.options) - 20:,} more" if len(what.options) > 20 else ""
+    raise ValueError(f"Choose one of {named}{more}.")
 
 
 def _input(what: Shape, text: str) -> str:
@@ -162,12 +160,8 @@ def _default(what: Shape, value: Any, place: FormPlace) -> list[str]:
     """List a hint with the schema's default, where the value is missing."""
     if value is not MISSING or place.must or "default" not in what.schema:
         return []
-    words = (
-        f"default {shorten_value(texts.option(what.schema['default']) or 'empty')}"
-        if place.was is None
-        else f"not there; default {shorten_value(texts.option(what.schema['default']) or 'empty')}"
-    )
-    return [words]
+    default = shorten_value(texts.option(what.schema["default"]) or "empty")
+    return [f"default {default}" if place.was is None else f"not there; default {default}"]
 
 
 def _moment(builder: Builder, what: Shape, value: Any, place: FormPlace) -> FormField:

@@ -247,6 +247,11 @@ class ItemRow:
         """Tell whether it is one input, which needs no line of its own."""
         return isinstance(self.node, FormField) and not self.node.wide
 
+    def touched(self) -> Iterator[tuple[str, str]]:
+        if self.key_name:
+            yield self.key_name, self.key
+        yield from self.node.touched()
+
 
 @dataclass(frozen=True, kw_only=True)
 class ItemRows(FormNode):
@@ -281,9 +286,7 @@ class ItemRows(FormNode):
         if self.order != self.rendered:
             yield self.order_name, self.order
         for row in (*self.rows, *self.rest):
-            if row.key_name:
-                yield row.key_name, row.key
-        yield from super().touched()
+            yield from row.touched()
 
     def faults(self) -> Iterator[tuple[str, str]]:
         yield from self.extra

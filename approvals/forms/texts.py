@@ -136,15 +136,11 @@ def shows(kind: str, value: Any) -> bool:
 
 def written(kind: str, value: Any) -> str:
     """Write the text that an input of this kind shows."""
-    if value is MISSING or kind == "secret":
+    if value is MISSING or kind == "secret" or (value is None and kind != "json"):
         return ""
     if kind == "file":
-        return "" if value is None else json.dumps(value, sort_keys=True)
-    if kind == "json":
-        return json.dumps(value, indent=2, ensure_ascii=False)
-    if value is None:
-        return ""
-    return option(value)
+        return json.dumps(value, sort_keys=True)
+    return json.dumps(value, indent=2, ensure_ascii=False) if kind == "json" else option(value)
 
 
 def as_json(value: Any) -> str:
@@ -172,12 +168,8 @@ def _json(text: str) -> Any:
     try:
         return canonical_json.parse_json(text)
     except ValueRefused as refused:
-        words = (
-            f"Write JSON: it {refused.reason} at {refused.pointer}."
-            if refused.pointer
-            else f"Write JSON: it {refused.reason}."
-        )
-        raise ValueError(words) from None
+        place = f" at {refused.pointer}" if refused.pointer else ""
+        raise ValueError(f"Write JSON: it {refused.reason}{place}.") from None
 
 
 def _file(text: str) -> Any:

@@ -189,7 +189,7 @@ def _meant(veil: Redaction, text: str, at: str, whole: Redaction, old: Any) -> A
     fits = (named == "" or named.startswith("/")) and _alike(named, at) and text == placeholder_for(named)
     there = json_pointer.get(old, named) if fits else None
     if not (veil.secret and there is not None and whole.at(named).secret):
-        raise ValueRefused(at, str(NOT_HERE))
+        raise ValueRefused(at, NOT_HERE)
     return there
 
 

@@ -56,7 +56,7 @@ def faults_of(schema: Schema, value: Any) -> list[tuple[str, str]]:
                 if count > WORDS:
                     break
     except Exception:  # noqa: BLE001  a hostile schema raises what it likes: RecursionError, TypeError, its own
-        return [("", str(UNREADABLE))]
+        return [("", UNREADABLE)]
     found.sort(key=lambda fault: fault[0])
     return [(json_pointer.join("", *place), message) for place, message in found]
 

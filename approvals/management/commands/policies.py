@@ -81,8 +81,7 @@ class Command(BaseCommand):
         stored = in_force(draft)
         if stored is None:
             self.stdout.write(f"{named}: new")
-            self._milder(changes.compared(draft, groups, people))
-            self._asked(draft, groups, people)
+            self._print_terms(draft, groups, people)
             return
         if self._unchanged(stored, draft, groups, people):
             self.stdout.write(f"{named}: unchanged")
@@ -90,23 +89,20 @@ class Command(BaseCommand):
         self.stdout.write(f"{named}: changed, would be version {versions.newest(stored).version + 1}")
         for sentence in changes.doubts(stored):
             self.stdout.write(f"  {sentence}")
-        self._milder(changes.compared(draft, groups, people))
-        self._asked(draft, groups, people)
+        self._print_terms(draft, groups, people)
 
     def _unchanged(self, stored: Policy, draft: Policy, groups: list[Group], people: list[User]) -> bool:
         return opens_gates(stored) and changes.terms_of(stored) == changes.terms(draft, groups, people)
 
-    def _asked(self, draft: Policy, groups: list[Group], people: list[User]) -> None:
+    def _print_terms(self, draft: Policy, groups: list[Group], people: list[User]) -> None:
+        for reason in changes.compared(draft, groups, people):
+            self.stdout.write(f"  milder, a second person has to confirm: {reason}")
         for rule in required.rules_of(draft.rules):
             if rule.require.get("auto"):
                 self.stdout.write(f"  “{rule.name}” approves by itself, and no number below zero whose size it refuses")
         found = simulate(draft, groups=groups, people=people)
         for sentence in found.sentences if found.gates else found.warnings:
             self.stdout.write(f"  {sentence}")
-
-    def _milder(self, reasons: list[str]) -> None:
-        for reason in reasons:
-            self.stdout.write(f"  milder, a second person has to confirm: {reason}")
 
     def _write(self, draft: Policy, groups: list[Group], people: list[User], by: User) -> None:
         stored = in_force(draft)
