@@ -1,12 +1,14 @@
-"""What the examples' states have in common: the base class of their types, and how older ones are taken over."""
+"""What the examples have in common: the base class of their states' types, older states, inputs from a folder."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from agents import upcast
+from agents import AgentError, upcast
 
 
 class Noun(BaseModel):
@@ -15,10 +17,14 @@ class Noun(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-def keep_state(since: str) -> Any:
-    """Return an upcaster that takes over the runs of an older version which saved the same fields."""
+def keep_state(since: str, *but: str) -> Any:
+    """Return an upcaster that takes over the runs of an older version, whose states had the fields `but` as well."""
+    return classmethod(upcast(since)(lambda agent, state: {name: state[name] for name in state if name not in but}))
 
-    def keep(agent: type[Any], state: dict[str, Any]) -> dict[str, Any]:
-        return state
 
-    return classmethod(upcast(since)(keep))
+def read_inputs(folder: Path) -> list[dict[str, Any]]:
+    """Return one input for each .json file of a folder, by name. Raises AgentError."""
+    files = sorted(folder.glob("*.json")) if folder.is_dir() else []
+    if not files:
+        raise AgentError(f"There is no .json file in {folder}.")
+    return [json.loads(file.read_bytes()) for file in files]

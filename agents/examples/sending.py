@@ -19,24 +19,21 @@ from agents.effects.http import send, trusted
 
 Noun = TypeVar("Noun", bound=BaseModel)
 NEVER_ACCEPTED = (
-    smtplib.SMTPRecipientsRefused,
-    smtplib.SMTPSenderRefused,
-    smtplib.SMTPHeloError,
-    smtplib.SMTPAuthenticationError,
-    smtplib.SMTPNotSupportedError,
-)
+    smtplib.SMTPRecipientsRefused, smtplib.SMTPSenderRefused, smtplib.SMTPHeloError,
+    smtplib.SMTPAuthenticationError, smtplib.SMTPNotSupportedError,
+)  # fmt: skip
 TIMEOUT = httpx.Timeout(15.0, connect=5.0)  # seconds
 
 
-def provider() -> httpx.Client:
+def open_provider() -> httpx.Client:
     """Return a client of the provider."""
     return httpx.Client(base_url=settings.SANDBOX_URL, timeout=TIMEOUT, trust_env=False, verify=trusted())
 
 
-def ask(path: str, body: Mapping[str, Any], takes: type[Noun], *, key: str = "") -> Noun:
+def ask_provider(path: str, body: Mapping[str, Any], takes: type[Noun], *, key: str = "") -> Noun:
     """Post to the provider, and return what it made of it; the same key does it once."""
     headers = {"Idempotency-Key": key} if key else {}
-    with provider() as client:
+    with open_provider() as client:
         return read_facts(send(client, client.build_request("POST", path, json=body, headers=headers)), takes)
 
 
@@ -49,7 +46,7 @@ def read_facts(answer: httpx.Response, takes: type[Noun]) -> Noun:
         raise EffectUnknown(f"The provider's answer cannot be read: {error!r}") from error
 
 
-def deliver(subject: str, text: str, *, key: str, to: Sequence[str] = (), bcc: Sequence[str] = ()) -> str:
+def send_mail(subject: str, text: str, *, key: str, to: Sequence[str] = (), bcc: Sequence[str] = ()) -> str:
     """Hand a mail to the mail server; return its Message-ID, which the key gives: a second copy can be told as one."""
     message_id = f"<{key[:32]}@holdpoint.invalid>"  # a longer one would be folded
     try:
@@ -63,7 +60,7 @@ def deliver(subject: str, text: str, *, key: str, to: Sequence[str] = (), bcc: S
     return message_id
 
 
-def fixed(noun: type[BaseModel], **values: str) -> dict[str, Any]:
+def fix_values(noun: type[BaseModel], **values: str) -> dict[str, Any]:
     """Return the noun's JSON Schema with some values that cannot be others."""
     schema = noun.model_json_schema(mode="serialization")
     for name, value in values.items():

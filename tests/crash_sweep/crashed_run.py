@@ -28,7 +28,7 @@ from approvals.models import Gate
 from approvals.policy import authority
 from checkpoints import actors
 from checkpoints.models import Checkpoint, Run
-from tests.agents.examples.refunds.test_mail import MAILS
+from tests.agents.examples.refunds.refund_runs import MAILS
 from tests.factories import bob, repeatable
 from tests.harness.services import Talking
 

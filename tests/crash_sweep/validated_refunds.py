@@ -7,7 +7,7 @@ from typing import Any
 from agents import step, validator
 from agents.examples.orders import Order
 from agents.examples.refunds import Refunds as Plain
-from agents.examples.refunds import rules, words
+from agents.examples.refunds import rules, texts
 from agents.examples.refunds.state import Facts, Feedback, Proposal, Ruling, Ticket
 
 MOST = "4.00"
@@ -23,7 +23,7 @@ class Judged(Plain):
         """Words that the rules of the refunds agent understand."""
         return None if proposal.refund.amount <= 4 else f"That is too much, make it {MOST}"
 
-    @step(uses=[rules.draft, rules.heed, words.letter], validators=[modest], tries=2)
+    @step(uses=[rules.draft_refund, rules.heed_feedback, texts.write_letter], validators=[modest], tries=2)
     def propose(
         self, ticket: Ticket, facts: Facts, order: Order, feedback: list[Feedback], ruling: Ruling
     ) -> dict[str, Any]:

@@ -9,46 +9,39 @@ Orders come from a CSV file (`agents.examples.orders`), payments go to `SANDBOX_
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import httpx
 from pydantic import Field, ValidationInfo, field_validator
 
-from agents import (
-    Agent,
-    AgentError,
-    Card,
-    Jump,
-    ReviewerQuestion,
-    StepFailed,
-    effect,
-    gate,
-    observation,
-    step,
-    undo,
-)
+from agents import Agent, AgentError, Card, Jump, ReviewerQuestion, effect, gate, observation, step, undo
+from agents.errors import EffectFailed, EffectUnknown
 from agents.examples import orders
-from agents.examples.money import exchanged, shown
+from agents.examples.money import amounts_in, exchange_money, show_money
 from agents.examples.nouns import Noun, keep_state
 from agents.examples.orders import Order
-from agents.examples.sending import deliver
-from agents.examples.text import one_line
-from approvals.english import count_of
+from agents.examples.sending import ask_provider, open_provider, read_facts, send_mail
+from agents.text import one_line
 
-from . import cards, payments, risk, rules, twins, words
-from .mail import parse
-from .state import Decision, Facts, Feedback, Mail, Payment, Proposal, Refund, Reply, Ruling, Sent, Ticket
+from . import rules, texts
+from .mail import read_ticket
+from .state import Facts, Feedback, Mail, Payment, Proposal, Refund, Reply, Ruling, Ticket
+
+NO_SUCH_REFUND = {"error": "there is no such refund"}  # what the provider says of a key that it never saw
 
 
 class Refunds(Agent):
     """Answer a refund request: read the mail, find the order, propose, ask, pay, reply."""
 
     name = "refunds"
-    version = "7"
+    version = "8"
     team = "Support"
 
-    # Versions 1 to 6 saved the same fields: what changed is how mails are read, and when people are asked.
-    from_1, from_2, from_3, from_4, from_5, from_6 = map(keep_state, "123456")
+    # Versions 1 to 7 saved `earlier` too: the runs that had the same mail.
+    from_1, from_2, from_3, from_4, from_5, from_6, from_7 = (keep_state(since, "earlier") for since in "1234567")
 
     class State(Noun):
         """What is saved after every step. Later fields are checked against earlier ones."""
@@ -60,9 +53,8 @@ class Refunds(Agent):
         proposal: Proposal | None = None
         feedback: list[Feedback] = Field(default_factory=list)
         payment: Payment | None = None
-        reply_sent: Sent | None = None
-        decision: Decision | None = None
-        earlier: list[int] = Field(default_factory=list)  # runs that have the same mail
+        reply_sent: dict[str, str] | None = None
+        decision: dict[str, Any] | None = None  # how the last gate ended; the runner fills it in
         ruling: Ruling = ""
 
         @field_validator("proposal")
@@ -74,18 +66,18 @@ class Refunds(Agent):
                 refund = proposal.refund
                 if (refund.charge, refund.card, refund.currency) != (order.charge, order.card, order.currency):
                     raise ValueError(f"the money goes back, in {order.currency}, to the card that paid the order")
-                if proposal.refund.amount > order.left:
-                    raise ValueError(f"only {shown(order.left, order.currency)} is left of the payment")
-                if proposal.reply.to != _address(facts, order):
+                if refund.amount > order.refundable:
+                    raise ValueError(f"only {show_money(order.refundable, order.currency)} is left of the payment")
+                if proposal.reply.to != (facts.address or order.email):
                     raise ValueError("the reply goes to the address that wrote")
             return proposal
 
     @classmethod
     def title(cls, state: State) -> str:
-        """Say who writes, and about what."""
-        mail = parse(state.mail.octets)
-        who = mail.from_name or one_line(mail.from_address) or "Unknown sender"
-        return one_line(f"{who}: {mail.subject or 'no subject'}", 150)
+        """Name who writes, and about what."""
+        ticket = read_ticket(state.mail.octets)
+        who = ticket.from_name or ticket.from_address or "Unknown sender"
+        return one_line(f"{who}: {ticket.subject or 'no subject'}", 150)
 
     @classmethod
     def inputs_from(cls, path: Path) -> list[dict[str, Any]]:
@@ -95,123 +87,86 @@ class Refunds(Agent):
             raise AgentError(f"There is no .eml file in {path}.")
         return [{"mail": Mail.read(file).model_dump(mode="json")} for file in files]
 
-    @step(title="Read the mail", reads_world=True, uses=[parse, rules.ticket_of])
+    @step(title="Read the mail", reads_world=True, uses=[read_ticket])
     def read_mail(self, mail: Mail) -> dict[str, Any]:
         """Make out of the mail what can be made out: of the numbers in it the shop's file says which are orders."""
-        try:
-            known = orders.numbers()
-        except orders.OrdersRefused as error:
-            raise StepFailed(str(error)) from error
-        ticket = rules.ticket_of(parse(mail.octets), known.__contains__)
+        ticket = read_ticket(mail.octets, orders.numbers().__contains__)
         for problem in ticket.problems:
             self.note(f"The mail was hard to read: {problem}.")
-        facts = Facts(
-            order_number=ticket.order_number or "",
-            name=ticket.from_name,
-            address=ticket.from_address,
-            reason=ticket.reason,
-        )
-        return {"ticket": ticket, "facts": facts}
+        known = {"name": ticket.from_name, "address": ticket.from_address, "reason": ticket.reason}
+        return {"ticket": ticket, "facts": Facts(order_number=ticket.order_number or "", **known)}
 
     @step(title="Find the order", reads_world=True)
-    def find_order(self, mail: Mail, facts: Facts) -> dict[str, Any]:
-        """Look the order up in the shop's file, and whether the same mail came before."""
-        order = self._look_up(facts.order_number)
-        self.note(_seen(order) if order else f"There is no order {facts.order_number or 'number in the mail'}.")
-        return {"order": order, "earlier": twins.find_earlier(self.run.id, self.name, mail)}
+    def find_order(self, facts: Facts) -> dict[str, Any]:
+        """Look the order up in the shop's file."""
+        return {"order": self._look_up(facts.order_number)}
 
-    @gate(
-        title="Ask for missing facts",
-        policy="refunds",
-        edits=["facts"],
-        on_skip="ask_doubts",
-        uses=[cards.ask_for_facts],
-    )
+    @gate(title="Ask for missing facts", policy="refunds", edits=["facts"], on_skip="ask_doubts",
+          uses=[texts.ask_for_facts])  # fmt: skip
     def ask_facts(self, ticket: Ticket, facts: Facts, order: Order | None) -> Card | None:
         """Ask a person for what the mail does not say."""
-        return None if order else cards.ask_for_facts(ticket, facts)
+        return None if order else texts.ask_for_facts(ticket, facts)
 
     @step(title="Look the order up again", reads_world=True)
     def look_up_again(self, facts: Facts) -> Any:
         """Look for the order that a person named; ask again while there is none."""
-        found = self._look_up(facts.order_number)
-        if found is None:
-            self.note(f"There is no order {facts.order_number or 'without a number'}, so a person is asked again.")
-            return Jump("ask_facts")
-        self.note(_seen(found))
-        return {"order": found}
+        order = self._look_up(facts.order_number)
+        return {"order": order} if order else Jump("ask_facts")
 
-    @gate(
-        title="Ask whether the refund is right",
-        policy="refunds",
-        on_skip="propose",
-        uses=[risk.find_doubts, cards.ask_whether_right],
-    )
-    def ask_doubts(self, ticket: Ticket, facts: Facts, order: Order, earlier: list[int]) -> Card | None:
+    @gate(title="Ask whether the refund is right", policy="refunds", on_skip="propose",
+          uses=[rules.find_doubts, texts.ask_whether_right])  # fmt: skip
+    def ask_doubts(self, ticket: Ticket, facts: Facts, order: Order) -> Card | None:
         """Ask a person where the mail, the order and the payment do not fit together."""
-        draft = rules.draft(order, facts.reason, ticket.text, [])
-        doubts = risk.find_doubts(ticket, order, draft, earlier)
-        return cards.ask_whether_right(ticket, order, draft, doubts) if doubts else None
+        draft = rules.draft_refund(order, facts.reason, ticket.text)
+        doubts = rules.find_doubts(ticket, draft)
+        return texts.ask_whether_right(ticket, draft, doubts) if doubts else None
 
     @step(title="Take the answer")
-    def take_ruling(self, decision: Decision | None) -> dict[str, Any]:
+    def take_ruling(self, decision: dict[str, Any]) -> dict[str, Any]:
         """Take down what was answered."""
-        choice = (decision.answer or {}).get("choice", "") if decision else ""
-        if choice not in ("pay", "refuse"):
-            raise StepFailed("Nobody said whether the refund is right.")
-        return {"ruling": choice}
+        return {"ruling": decision["answer"]["choice"]}
 
-    @step(title="Propose the refund", uses=[rules.draft, rules.heed, words.letter])
+    @step(title="Propose the refund", uses=[rules.draft_refund, rules.heed_feedback, texts.write_letter])
     def propose(
         self, ticket: Ticket, facts: Facts, order: Order, feedback: list[Feedback], ruling: Ruling
     ) -> dict[str, Any]:
         """Work out an amount and a reply, heeding what reviewers said."""
-        draft = rules.draft(order, facts.reason, ticket.text, feedback, ruling=ruling)
-        amount = draft.amount(order)
-        self.note(words.summary(order, facts.reason, draft, amount))
+        draft = rules.draft_refund(order, facts.reason, ticket.text, feedback, ruling)
+        self.note(texts.summarise(draft, draft.amount))
         refund = Refund(
-            amount=amount, currency=order.currency, reason=facts.reason, charge=order.charge, card=order.card
+            amount=draft.amount, currency=order.currency, reason=facts.reason, charge=order.charge, card=order.card
         )
         reply = Reply(
-            to=_address(facts, order),
+            to=facts.address or order.email,
             subject=f"{'About your request' if draft.refused else 'Your refund'} for order {order.number}",
-            text=words.letter(order, facts, draft),
+            text=texts.write_letter(facts.name if draft.refused else order.customer or facts.name, draft),
         )
         return {"proposal": Proposal(refund=refund, reply=reply)}
 
     @observation(timeout=30)
     def refunded(self, order: Order) -> str:
         """What others have been given back of the payment. What this run itself paid is no news to it."""
-        amount, currency = payments.refunded(order.charge, but=self.reference)
-        return shown(amount, currency)
+        now = self._refunded_elsewhere(order)
+        return show_money(now.elsewhere, now.currency)
 
-    @gate(
-        title="Review the refund",
-        policy="refunds",
-        allows=["pay", "reply"],
-        edits=["proposal"],
-        on_reject="propose",
-        observes=["refunded"],
-        uses=[cards.ask_to_pay],
-    )
+    @gate(title="Review the refund", policy="refunds", allows=["pay", "reply"], edits=["proposal"], on_reject="propose",
+          observes=["refunded"], uses=[rules.assess_risk, texts.ask_to_pay])  # fmt: skip
     def review(
-        self,
-        ticket: Ticket,
-        facts: Facts,
-        order: Order,
-        proposal: Proposal,
-        feedback: list[Feedback],
-        earlier: list[int],
-        ruling: Ruling,
-        *,
-        observed: dict[str, Any],
-    ) -> Card:
+        self, ticket: Ticket, facts: Facts, order: Order, proposal: Proposal, feedback: list[Feedback], ruling: Ruling,
+        *, observed: dict[str, Any],
+    ) -> Card:  # fmt: skip
         """Ask whether to pay and reply. One yes allows both."""
-        draft = rules.draft(order, facts.reason, ticket.text, feedback, ruling=ruling)
-        doubts = risk.find_doubts(ticket, order, draft, earlier)
-        standing = risk.read_standing(order, observed["refunded"])
-        judged = risk.assess(ticket, order, proposal, draft, feedback, doubts, standing)
-        return cards.ask_to_pay(ticket, facts, order, proposal, feedback, draft, judged, standing)
+        draft = rules.draft_refund(order, facts.reason, ticket.text, feedback, ruling)
+        now = order.model_copy(update={"elsewhere": next(amounts_in(observed["refunded"])).amount})
+        return texts.ask_to_pay(ticket, proposal, draft, now, rules.assess_risk(ticket, proposal, draft, now))
+
+    def answer(self, question: ReviewerQuestion) -> str:
+        """Answer a reviewer from the state, as people have edited it."""
+        state = self.State.model_validate(question.state)
+        if not (state.ticket and state.facts and state.order):
+            return "I have found no order to look at."
+        draft = rules.draft_refund(state.order, state.facts.reason, state.ticket.text, state.feedback, state.ruling)
+        return texts.answer_reviewer(draft, state.proposal.refund.amount if state.proposal else draft.amount)
 
     @effect(title="Pay the refund", undo="cancel_payment", idempotent=True, readable="find_refund")
     def pay(self, order: Order, proposal: Proposal, *, key: str) -> dict[str, Any]:
@@ -219,75 +174,60 @@ class Refunds(Agent):
         if not proposal.refund.amount:
             self.note("Nothing is to be paid.")
             return {"payment": None}
-        payment = payments.refund(proposal.refund, key, reference=self.reference)
-        self.note(f"{shown(payment.amount, payment.currency)} to the card ending {order.card}, as {payment.id}.")
+        body = proposal.refund.model_dump(mode="json", include={"charge", "amount", "currency", "reason"})
+        payment = ask_provider("/refunds", body | {"reference": self.reference}, Payment, key=key)
+        if payment.status != "succeeded":
+            raise EffectFailed(f"The refund {payment.id} was {payment.status} after it had been made.")
+        self.note(f"{show_money(payment.amount, payment.currency)} to the card ending {order.card}, as {payment.id}.")
         return {"payment": payment}
 
-    def find_refund(self, proposal: Proposal, *, key: str) -> dict[str, Any] | None:
-        """Return what `pay` would have returned, as the provider tells by the key; None if nothing was paid."""
-        if not proposal.refund.amount:
-            return {"payment": None}  # there is nothing to find, and nothing that could be missing
-        payment = payments.find(key)
-        return {"payment": payment} if payment else None
+    def find_refund(self, *, key: str) -> dict[str, Any] | None:
+        """Return what `pay` returned, as the provider tells by the key; None if nothing was paid.
+
+        Raises EffectUnknown where the provider does not say. Only its own words count as a no: if a 404 of something
+        else on the way were taken for one, the money would be paid twice.
+        """
+        try:
+            with open_provider() as client:
+                answer = client.get(f"/refunds/by-key/{quote(key, safe='')}")
+            if answer.status_code == httpx.codes.NOT_FOUND and answer.json() == NO_SUCH_REFUND:
+                return None
+            payment = read_facts(answer.raise_for_status(), Payment)
+        except (httpx.HTTPError, ValueError) as error:
+            raise EffectUnknown(f"The provider did not say: {error!r}") from error
+        return {"payment": payment} if payment.status == "succeeded" else None
 
     @undo(idempotent=True)
     def cancel_payment(self, payment: Payment | None) -> None:
         """Take a paid refund back; as often as it is asked."""
         if payment:
-            payments.cancel(payment.id)
+            ask_provider(f"/refunds/{payment.id}/cancel", {}, Payment)
 
-    def answer(
-        self,
-        question: ReviewerQuestion,
-        ticket: Ticket,
-        facts: Facts,
-        order: Order | None,
-        proposal: Proposal | None,
-        feedback: list[Feedback],
-        ruling: Ruling,
-    ) -> str:
-        """Answer a reviewer from the facts, and from the proposal as people have edited it."""
-        if order is None:
-            what, how = words.missing(ticket, facts)
-            return f"I have found no order to look at: {what}{how}."
-        draft = rules.draft(order, facts.reason, ticket.text, feedback, ruling=ruling)
-        now = question.state.get("proposal") or proposal
-        amount = Proposal.model_validate(now).refund.amount if now else draft.amount(order)
-        return words.explanation(ticket, facts, order, draft, amount)
-
-    def _look_up(self, number: str) -> Order | None:
-        """Return the order, with what others were given back of its payment; None if there is no such order.
-
-        Raises StepFailed where the orders cannot be read.
-        """
-        try:
-            order = orders.find(number)
-        except orders.OrdersRefused as error:
-            raise StepFailed(str(error)) from error
-        if order is None:
-            return None
-        amount, currency = payments.refunded(order.charge, but=self.reference)
-        return order.model_copy(update={"elsewhere": exchanged(amount, currency, order.currency)})
+    @effect(title="Reply to the customer", irreversible=True)
+    def reply(self, order: Order, proposal: Proposal, payment: Payment | None, *, key: str) -> dict[str, Any]:
+        """Send the reply, with the statement of the refund below it."""
+        to, subject = proposal.reply.to, proposal.reply.subject
+        text = f"{proposal.reply.text}\n\n{texts.write_statement(order, proposal.refund, payment)}\n"
+        return {"reply_sent": {"to": to, "message_id": send_mail(subject, text, key=key, to=[to])}}
 
     @property
     def reference(self) -> str:
         """Return what the provider keeps with this run's refunds, so that they can be told from those of others."""
         return f"holdpoint run {self.run.id}"
 
-    @effect(title="Reply to the customer", irreversible=True)
-    def reply(self, order: Order, proposal: Proposal, payment: Payment | None, *, key: str) -> dict[str, Any]:
-        """Send the reply, with the statement of the refund below it."""
-        reply = proposal.reply
-        text = f"{reply.text}\n\n{words.statement(order, proposal.refund, payment)}\n"
-        return {"reply_sent": Sent(to=reply.to, message_id=deliver(reply.subject, text, key=key, to=[reply.to]))}
+    def _look_up(self, number: str) -> Order | None:
+        """Return the order, with what others were given back of its payment; None if there is no such order."""
+        order = orders.find(number)
+        if order is None:
+            self.note(f"There is no order {number or 'number'}, so a person is asked for it.")
+            return None
+        self.note(f"Order {order.number} of {order.customer}, {show_money(order.paid, order.currency)} paid.")
+        return self._refunded_elsewhere(order)
 
-
-def _address(facts: Facts, order: Order) -> str:
-    return facts.address or order.email
-
-
-def _seen(order: Order) -> str:
-    back = sum(1 for item in order.items if item.returned_on)
-    paid = shown(order.paid, order.currency)
-    items = count_of(len(order.items), "item")
-    return f"Order {order.number} of {order.customer}: {items}, {back} came back, {paid} paid."
+    def _refunded_elsewhere(self, order: Order) -> Order:
+        """Return the order with what the provider gave back of its payment for others than this run."""
+        with open_provider() as client:
+            facts = client.get(f"/charges/{quote(order.charge, safe='')}").raise_for_status().json()
+        others = [it for it in facts["refunds"] if it["status"] == "succeeded" and it["reference"] != self.reference]
+        taken = sum((Decimal(refund["taken"]) for refund in others), Decimal(0))
+        return order.model_copy(update={"elsewhere": exchange_money(taken, facts["currency"], order.currency)})

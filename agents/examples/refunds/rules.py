@@ -1,36 +1,26 @@
-"""Computes the refund: the mail's request, the shop's terms, and changes by feedback. Pure."""
+"""Computes the refund by the shop's terms and by feedback, finds doubts about it, and rates its risk. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from agents.examples.money import amounts_in, cents, shown
+from agents.examples.money import amounts_in, round_to_cents, show_money
 from agents.examples.orders import Item, Order
-from agents.examples.text import blank_stretch
+from agents.text import one_line
+from approvals.english import count_of, join_names
+from approvals.presentation.text.invisible import badge_count
 
-from .mail import ParsedMail
-from .numbers import find_numbers
-from .state import Feedback, Reason, Ruling, Ticket
+from .mail import FAULTY, find_far, words_in_sight
+from .state import Feedback, Proposal, Reason, Ruling, Ticket
 
-FAR_DOWN = 20  # blank lines; what stands behind more of them was not meant to be read
 GOODWILL = Decimal("0.10")
-_FAULTY = (
-    r"broken|fault|defect|damaged|torn\b|crack|unusable|does(?: not|n't) work|defekt|besch[äa]digt|kaputt|слома|брак"
-)
-_WORDS = (
-    (Reason.NEVER_ARRIVED,
-     r"never (?:arrived|came|reached)|(?:not|n't|nothing) (?:arrived?|come|reach)|lost (?:parcel|pallet)"
-     r"|nicht angekommen|nie angekommen|не (?:пришл|пришел|пришёл|получил)"),
-    (Reason.FAULTY, _FAULTY),
-    (Reason.RETURNED,
-     r"\bsent (?:it |them |these |this )?back|return|on (?:its|their) way back|zurückge|обратно|возврат"),
-)  # fmt: skip
-_STOP = r"(?=[.,;!?\n]|\b(?:not|without|except|but|keep|with|plus)\b|$)"
-_ONLY = re.compile(rf"\b(?:only|just)\b(?:(?!{_STOP}).)*", re.IGNORECASE | re.DOTALL)
-_NOT = re.compile(rf"\b(?:not|without|except|keep|no)\b(?:(?!{_STOP}).)*", re.IGNORECASE | re.DOTALL)
+LEVELS = ("low", "medium", "high", "critical")
+STEPS = (("critical", 10_000), ("high", 1_000), ("medium", 100))  # a level, and the amount above which it holds
+_NOT = re.compile(r"\b(?:not|without|except|keep|no)\b", re.IGNORECASE)
+_ONLY = re.compile(r"\b(?:only|just)\b", re.IGNORECASE)
 _SHIPPING = re.compile(r"shipping|postage|delivery", re.IGNORECASE)
 _SHARE = re.compile(r"\b(?P<half>half)\b|(?<![\d.,])(?P<percent>\d{1,2}|100)\s?(?:%|per ?cent)", re.IGNORECASE)
 
@@ -39,135 +29,147 @@ _SHARE = re.compile(r"\b(?P<half>half)\b|(?<![\d.,])(?P<percent>\d{1,2}|100)\s?(
 class Draft:
     """A refund in the making."""
 
+    order: Order
+    reason: Reason
     items: list[Item]
     shipping: bool = False
     share: Decimal = Decimal(1)
     fixed: Decimal | None = None  # an amount that a reviewer named
     sorry: bool = False
-    heeded: list[str] = field(default_factory=list)  # "As Ann Okafor asked: only Titanium frames."
+    refused: bool = False  # a person answered that nothing is to be paid
+    feedback: Sequence[Feedback] = ()
+    heeded: list[str] = field(default_factory=list)  # "As Ann Okafor asked: only 2 x Titanium frames."
     unheeded: list[str] = field(default_factory=list)  # who wrote what no rule reads
-    refused: bool = False  # a person said that nothing is to be paid
 
-    def due(self, order: Order) -> Decimal:
+    @property
+    def due(self) -> Decimal:
         """Return what the rules give, however much is left of the payment."""
         if self.refused:
             return Decimal(0)
-        goods = sum((item.total for item in self.items), Decimal(0))
-        due = goods + (order.shipping if self.shipping else 0) if self.fixed is None else self.fixed
-        return cents(due * self.share)
+        shipping = self.order.shipping if self.shipping else Decimal(0)
+        goods = sum((item.total for item in self.items), shipping)
+        return round_to_cents((goods if self.fixed is None else self.fixed) * self.share)
 
-    def amount(self, order: Order) -> Decimal:
+    @property
+    def amount(self) -> Decimal:
         """Return what the refund comes to, never more than is left of the payment."""
-        return min(self.due(order), order.left)
+        return min(self.due, self.order.refundable)
 
 
-def ticket_of(mail: ParsedMail, is_order: Callable[[str], bool] = lambda number: False) -> Ticket:
-    """Return what the mail says and seems to want. Only the words in sight are searched.
-
-    `is_order`: whether the shop has an order of that number.
-    """
-    words = words_in_sight(mail.text)
-    searched = " ".join(f"{mail.subject}\n{words}".split())
-    named = find_numbers(mail.subject, words, is_order)
-    wants = next((each for each in amounts_in(words) if each.currency), None)
-    return Ticket(
-        **{name: getattr(mail, name) for name in ("from_address", "from_name", "reply_to", "subject", "sent", "text")},
-        order_number=named.only,
-        reason=next((reason for reason, told in _WORDS if re.search(told, searched, re.IGNORECASE)), Reason.GOODWILL),
-        wants=wants.amount if wants else None,
-        wants_currency=wants.currency if wants else "",
-        attachments=mail.attachments[:20],
-        problems=mail.problems[:20],
-        numbers=named.numbers,
-        lookalikes=named.lookalikes,
-        hidden=mail.hidden,
-    )
-
-
-def words_in_sight(text: str) -> str:
-    """Return the text without quoted lines, up to the first stretch of blank lines if they are many in sum."""
-    lines, start = blank_stretch(text)
-    near = text[:start] if lines > FAR_DOWN else text
-    return "\n".join(line for line in near.split("\n") if not line.startswith(">"))
-
-
-def draft(order: Order, reason: Reason, text: str, feedback: Sequence[Feedback], *, ruling: Ruling = "") -> Draft:
-    """Work out what the shop gives for this reason, changed by what people said since. `text`: of the mail."""
-    items, words = list(order.items), words_in_sight(text)
-    refund = Draft(items, share=GOODWILL)
+def draft_refund(
+    order: Order, reason: Reason, text: str, feedback: Sequence[Feedback] = (), ruling: Ruling = ""
+) -> Draft:
+    """Work out what the shop gives for this reason, changed by what people wrote since. `text`: of the mail."""
+    draft = Draft(order, reason, list(order.items), refused=ruling == "refuse", feedback=feedback)
     if reason is Reason.NEVER_ARRIVED:
-        refund = Draft(items, shipping=True)
+        draft.shipping = True
     elif reason is Reason.FAULTY:
-        ended = re.sub(r"(?m)^(.{1,50})$", r"\1. ", words)  # a short line ends a sentence too
-        bad = [each for each in re.split(r"[.!?;]\s", ended) if re.search(_FAULTY, each, re.IGNORECASE)]
-        refund = Draft([item for item in items if any(mentions(each, item) for each in bad)] or items)
+        ended = re.sub(r"(?m)^(.{1,50})$", r"\1. ", words_in_sight(text))  # a short line ends a sentence too
+        sentences = re.split(r"[.!?;]\s", ended)
+        faulty = [sentence for sentence in sentences if re.search(FAULTY, sentence, re.IGNORECASE)]
+        draft.items = [item for item in order.items if any(_names(words, item) for words in faulty)] or draft.items
     elif reason is Reason.RETURNED:
-        back = [item for item in items if item.returned_on]
-        refund = Draft(back or items, shipping=len(back) == len(items))
-    refund.refused = ruling == "refuse"
-    for each in feedback:
-        heed(refund, order, each)
-    return refund
+        draft.items = [item for item in order.items if item.returned_on] or draft.items
+        draft.shipping = all(item.returned_on for item in order.items)
+    else:
+        draft.share = GOODWILL
+    for words in feedback:
+        heed_feedback(draft, words)
+    return draft
 
 
-def heed(refund: Draft, order: Order, feedback: Feedback) -> None:
+def heed_feedback(draft: Draft, feedback: Feedback) -> None:
     """Change a draft as a reviewer's words ask, and note what was understood."""
-    text, done = feedback.text, list[str]()
-    if only := next((part for part in _only(text) if any(mentions(part, item) for item in order.items)), ""):
-        refund.items = [item for item in order.items if mentions(only, item)]
-        refund.shipping, refund.fixed = bool(_SHIPPING.search(only)), None
-        done.append(f"only {listed(refund.items)}")
-    for refused in _NOT.finditer(text):
-        if dropped := [item for item in refund.items if mentions(refused[0], item)]:
-            refund.items, refund.fixed = [item for item in refund.items if item not in dropped], None
-            done.append(f"without {listed(dropped)}")
-        if _SHIPPING.search(refused[0]):
-            refund.shipping = False
-            done.append("without shipping")
-    if _SHIPPING.search(_NOT.sub("", text)):
-        refund.shipping = True
-        done.append("with shipping")
+    text, order, done = feedback.text, draft.order, list[str]()
+    for clause in re.split(rf"[.,:;!?\n]|\bbut\b|(?={_NOT.pattern})", text, flags=re.IGNORECASE):
+        items, refuses = [item for item in order.items if _names(clause, item)], bool(_NOT.search(clause))
+        if refuses and (dropped := [item for item in draft.items if item in items]):
+            draft.items, draft.fixed = [item for item in draft.items if item not in items], None
+            done.append(f"without {list_items(dropped)}")
+        elif items and not refuses and _ONLY.search(clause):
+            draft.items, draft.shipping, draft.fixed = items, False, None
+            done.append(f"only {list_items(items)}")
+        if _SHIPPING.search(clause):
+            draft.shipping = not refuses
+            done.append("without shipping" if refuses else "with shipping")
     named = next(amounts_in(text), None)
     if named and named.currency in ("", order.currency):
-        refund.fixed, refund.share, refund.refused = named.amount, Decimal(1), False
-        left = f", of which only {shown(order.left, order.currency)} is left" if named.amount > order.left else ""
-        done.append(shown(named.amount, order.currency) + left)
+        draft.fixed, draft.share, draft.refused = named.amount, Decimal(1), False
+        rest = f", of which only {show_money(order.refundable, order.currency)} is left"
+        done.append(show_money(named.amount, order.currency) + (rest if named.amount > order.refundable else ""))
     if share := _SHARE.search(text):
-        refund.share = Decimal("0.5") if share["half"] else Decimal(share["percent"]) / 100
-        done.append(f"{refund.share:.0%} of it")
+        draft.share = Decimal("0.5") if share["half"] else Decimal(share["percent"]) / 100
+        done.append(f"{draft.share:.0%} of it")
     if re.search("apolog|sorry", text, re.IGNORECASE):
-        refund.sorry = True
+        draft.sorry = True
         done.append("an apology in the reply")
     if done:
-        refund.heeded.append(f"As {feedback.by} asked: {', '.join(done)}.")
+        draft.heeded.append(f"As {feedback.by} asked: {', '.join(done)}.")
     else:
-        refund.unheeded.append(feedback.by)
+        draft.unheeded.append(feedback.by)
 
 
-def mentions(text: str, item: Item) -> bool:
+def list_items(items: Sequence[Item]) -> str:
+    """Put the items into words: "2 x Titanium frames and Leather case"."""
+    return join_names(item.name if item.quantity == 1 else f"{item.quantity} x {item.name}" for item in items)
+
+
+def _names(text: str, item: Item) -> bool:
     """Tell whether a word of the item's name of four letters or more is in `text`, in the singular or plural."""
-    words = {form for word in re.findall(r"\w+", text.lower()) for form in _forms(word)}
-    return any(_forms(word) & words for word in re.findall(r"\w{4,}", item.name.lower()))
+    words, names = (re.findall(r"\w{4,}", words.lower()) for words in (text, item.name))
+    forms = {form for word in words for form in (word, word.removesuffix("s"), word.removesuffix("es"))}
+    return any({name, name.removesuffix("s"), name.removesuffix("es")} & forms for name in names)
 
 
-def listed(items: Sequence[Item]) -> str:
-    """Put the items into words: "2 Titanium frames and Leather case"."""
-    names = [f"{item.quantity} {_several(item.name)}" if item.quantity > 1 else item.name for item in items]
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+def find_doubts(ticket: Ticket, draft: Draft) -> list[str]:
+    """Say where the mail, the order and the payment do not agree."""
+    doubts, order = [], draft.order
+    rest = f"{show_money(order.refundable, order.currency)} is left of the payment"
+    if ticket.from_address.casefold() != order.email.casefold():
+        sender = ticket.from_address or "an unknown sender"
+        doubts.append(f"The mail comes from {sender}, and order {order.number} was placed with another address")
+    if draft.due > order.refundable:
+        doubts.append(f"The rules give {show_money(draft.due, order.currency)}, and {rest}")
+    if ticket.wants is not None:
+        wants = f"The customer asks for {show_money(ticket.wants, ticket.wants_currency or order.currency)}"
+        if ticket.wants_currency not in ("", order.currency):
+            doubts.append(f"{wants}, and the order was paid in {order.currency}")
+        elif ticket.wants > order.refundable:
+            doubts.append(f"{wants}, and {rest}")
+    return doubts
 
 
-def _several(name: str) -> str:
-    """Put the name into the plural; leave one as it is that ends in an s, a number or capitals."""
-    return f"{name}s" if name[-1:].islower() and not name.endswith("s") else name
+def assess_risk(ticket: Ticket, proposal: Proposal, draft: Draft, now: Order) -> tuple[str, list[str]]:
+    """(level, reasons): the highest level that anything calls for. `now`: the order as its payment stands by now."""
+    wanted = proposal.refund.amount
+    risks = [("low", "Sends an e-mail, which cannot be undone")]
+    if over := next((step for step in STEPS if wanted > step[1]), None):
+        risks.insert(0, (over[0], f"Amount over {show_money(Decimal(over[1]), now.currency).removesuffix('.00')}"))
+    if now.elsewhere:
+        elsewhere = show_money(now.elsewhere, now.currency)
+        risks.append(("high", f"{elsewhere} is already refunded on this charge by others"))
+    if wanted > now.refundable:
+        amount, rest = show_money(wanted, now.currency), show_money(now.refundable, now.currency)
+        risks.append(("high", f"{amount} cannot be paid: {rest} is left of the payment"))
+    risks += [("high", reason) for reason in (*find_doubts(ticket, draft), *_find_strange(ticket, now, draft.reason))]
+    if draft.feedback:
+        risks.append(("medium", f"Sent back with feedback by {draft.feedback[-1].by}"))
+    if ticket.wants is not None and ticket.wants != wanted:
+        asks = show_money(ticket.wants, ticket.wants_currency or now.currency)
+        risks.append(("low", f"The customer asks for {asks}"))
+    risks += [("medium", f"The mail was hard to read: {problem}") for problem in ticket.problems[:3]]
+    return max((level for level, _ in risks), key=LEVELS.index), [reason for _, reason in risks]
 
 
-def _forms(word: str) -> set[str]:
-    """Return the word, and what it may be the plural of."""
-    return {word, word.removesuffix("s"), word.removesuffix("es")}
-
-
-def _only(text: str) -> Iterator[str]:
-    """Yield what stands after each "only", and what stands before it: "only the frames", "frames only"."""
-    for found in _ONLY.finditer(text):
-        yield found[0]
-        yield re.split(r"[.,:;!?\n]", text[: found.start()])[-1]
+def _find_strange(ticket: Ticket, order: Order, reason: Reason) -> Iterator[str]:
+    """Yield what an honest mail does not have."""
+    if far := find_far(ticket.text):
+        yield f"The customer's mail hides text behind {len(far[0]):,} blanks"
+    if hidden := badge_count(ticket.text)[0]:
+        yield f"{count_of(hidden, 'character')} in the customer's mail cannot be seen"
+    if ticket.hidden:
+        yield f"Words of the customer's mail may be out of sight: “{one_line(ticket.hidden, 60)}”"
+    if ticket.reply_to.lower() not in ("", ticket.from_address.lower()):
+        yield "The mail wants its answer at another address; the reply does not go there"
+    if reason is Reason.RETURNED and not any(item.returned_on for item in order.items):
+        yield "No parcel of this order has come back yet"

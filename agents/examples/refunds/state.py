@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
@@ -12,7 +12,7 @@ from agents.examples.money import Currency, Money
 from agents.examples.nouns import Noun
 
 MAX_MAIL = 2_000_000  # bytes that are read of a mail
-Ruling = Literal["", "pay", "refuse"]  # what a person said where the mail raised doubts
+Ruling = Literal["", "pay", "refuse"]  # what a person answered where the mail raised doubts
 
 
 class Reason(StrEnum):
@@ -31,33 +31,29 @@ class Mail(Noun):
     @property
     def octets(self) -> bytes:
         """Return the mail's bytes. Text that somebody typed, and that is no such bytes, is taken as UTF-8."""
-        try:
-            return self.raw.encode("iso-8859-1")
-        except UnicodeEncodeError:
-            return self.raw.encode()
+        return self.raw.encode("utf-8" if max(self.raw, default="") > "\xff" else "iso-8859-1")
 
     @classmethod
     def read(cls, file: Path) -> Mail:
         """Take a mail from its file, as much of it as is ever read. Raises OSError."""
         with file.open("rb") as source:
-            raw = source.read(MAX_MAIL + 1)
-        return cls(name=file.name[:200], raw=raw.decode("iso-8859-1"))
+            return cls(name=file.name[:200], raw=source.read(MAX_MAIL + 1).decode("iso-8859-1"))
 
 
 class Ticket(Noun):
     """What the mail says, in the customer's words, and what could not be made out of it."""
 
-    from_address: str
-    from_name: str
-    reply_to: str
-    subject: str
-    sent: str
-    text: str
-    order_number: str | None  # where the mail names one order, and no other
-    reason: Reason
-    wants: Money | None  # the amount the customer names
-    attachments: list[str]
-    problems: list[str]
+    from_address: str = ""
+    from_name: str = ""
+    reply_to: str = ""
+    subject: str = ""
+    sent: str = ""
+    text: str = ""
+    order_number: str | None = None  # where the mail names one order, and no other
+    reason: Reason = Reason.GOODWILL
+    wants: Money | None = None  # the amount the customer names
+    attachments: list[str] = []
+    problems: list[str] = []
     numbers: list[str] = []  # all order numbers that it names
     lookalikes: list[str] = []  # what only looks like an order number
     wants_currency: str = ""
@@ -106,23 +102,8 @@ class Feedback(BaseModel):
     gate: int
 
 
-class Decision(BaseModel):
-    """How the last gate ended, and who ended it. The runner fills it in, and may know more."""
-
-    gate: str
-    kind: str
-    by: str
-    changes: list[dict[str, Any]]
-    answer: dict[str, Any] | None = None
-
-
 class Payment(Noun):
     id: str
     amount: Money
     currency: Currency
     status: str
-
-
-class Sent(Noun):
-    to: str
-    message_id: str

@@ -25,10 +25,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, BaseModel, Field, ValidationInfo, field_validator
 
 from agents import Action, Agent, Card, effect, gate, step, undo
-from agents.examples import inputs
-from agents.examples.money import Currency, Money, cents, shown
-from agents.examples.nouns import Noun, keep_state
-from agents.examples.sending import ask, deliver, fixed
+from agents.examples.money import Currency, Money
+from agents.examples.money import round_to_cents as cents
+from agents.examples.money import show_money as shown
+from agents.examples.nouns import Noun, keep_state, read_inputs
+from agents.examples.sending import ask_provider as ask
+from agents.examples.sending import fix_values as fixed
+from agents.examples.sending import send_mail as deliver
 from approvals.english import count_of
 
 Sku = Annotated[str, Field(pattern=r"^[A-Z]{2,4}-[0-9]{2,4}$")]
@@ -331,7 +334,7 @@ class Restock(Agent):
     @classmethod
     def inputs_from(cls, path: Path) -> list[dict[str, Any]]:
         """One input for each .json file of a folder, by name."""
-        return inputs.in_folder(path)
+        return read_inputs(path)
 
     @step(
         title="Propose what to order",

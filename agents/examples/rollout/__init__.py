@@ -18,9 +18,8 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from agents import Action, Agent, Card, SignalTimeout, effect, gate, step, undo
-from agents.examples import inputs
-from agents.examples.nouns import Noun, keep_state
-from agents.examples.sending import ask
+from agents.examples.nouns import Noun, keep_state, read_inputs
+from agents.examples.sending import ask_provider as ask
 
 
 class Stage(Noun):
@@ -96,7 +95,7 @@ class Rollout(Agent):
     @classmethod
     def inputs_from(cls, path: Path) -> list[dict[str, Any]]:
         """One input for each .json file of a folder, by name."""
-        return inputs.in_folder(path)
+        return read_inputs(path)
 
     @step(title="Propose the stages")
     def propose(self, service: str, version: str, servers: int, feedback: list[Feedback]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import pytest
 from tests.harness.waiting import PATIENCE
 
 if TYPE_CHECKING:
-    from checkpoints.models import Run
     from tests.harness.services import Service
 
 
@@ -35,26 +34,16 @@ class World:
 
     def refunds(self, order: str = "") -> list[tuple[str, str]]:
         """(amount, status) of each refund of an order, or of all, in the order in which they were made."""
-        made = self.http.get("/ledger").json()["refunds"][self.before :]
-        return [(each["amount"], each["status"]) for each in made if order in ("", each["charge"].removeprefix("ch_"))]
+        refunds = self.http.get("/ledger").json()["refunds"][self.before :]
+        return [(it["amount"], it["status"]) for it in refunds if order in ("", it["charge"].removeprefix("ch_"))]
 
     def take_back(self) -> None:
-        """Let the next test find nothing refunded: what was is cancelled, and told of no more."""
+        """Let the next test find nothing refunded: what was is cancelled, and listed no more."""
         self.http.delete("/faults").raise_for_status()
-        made = self.http.get("/ledger").json()["refunds"]
-        for each in made[self.before :]:
-            self.http.post(f"/refunds/{each['id']}/cancel").raise_for_status()
-        self.before = len(made)
-
-
-def past_doubts(run: Run) -> Run:
-    """The run at its review: where it first asks whether the refund is right, it is."""
-    from tests.factories.driven_runs import advance_to_rest, answer, open_gate
-
-    if open_gate(run).step == "ask_doubts":
-        answer(run, "pay")
-        advance_to_rest(run)
-    return run
+        refunds = self.http.get("/ledger").json()["refunds"]
+        for refund in refunds[self.before :]:
+            self.http.post(f"/refunds/{refund['id']}/cancel").raise_for_status()
+        self.before = len(refunds)
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +57,7 @@ def start_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable
         data = data or tmp_path_factory.mktemp("sandbox")
         command = [sys.executable, "-m", "agents.examples.sandbox", "--port", "0", "--data", str(data)]
         service = Service("sandbox", command, tmp_path_factory.mktemp("logs"), env or {})
-        url = service.says(r"http://[\d.:]+")
-        started.append(World(service, url))
+        started.append(World(service, service.says(r"http://[\d.:]+")))
         return started[-1]
 
     yield start
@@ -88,3 +76,16 @@ def sandbox(shared_sandbox: World) -> Iterator[World]:
     """The module's sandbox, without a fault waiting."""
     yield shared_sandbox
     shared_sandbox.http.delete("/faults").raise_for_status()
+
+
+@pytest.fixture
+def world(settings: Any, sandbox: World) -> Iterator[World]:
+    """The sandbox at which the refunds agent pays, of which each test finds nothing refunded."""
+    from agents.definition import registry
+
+    settings.HOLDPOINT_AGENTS = ["agents.examples.refunds"]
+    settings.SANDBOX_URL = sandbox.url
+    registry.forget()
+    yield sandbox
+    sandbox.take_back()
+    registry.forget()

@@ -6,24 +6,18 @@ import datetime as dt
 import signal
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from django.core import mail as outbox
 from django.db.models.functions import Now
 
-from agents.definition import registry
-from agents.examples.refunds import Refunds
-from agents.runs.start import start_run
-from checkpoints import actors
 from checkpoints.models import Run
-from tests.factories import ann, decide, make_team
-from tests.factories.driven_runs import advance_to_rest, effects, open_gate
+from tests.factories.driven_runs import advance_to_rest, effects
 from tests.harness.examples import one_in
 from tests.harness.services import Talking
 
-from .conftest import World, past_doubts
-from .test_mail import MAILS
+from .conftest import World
+from .refund_runs import edit, make_refund_run, past_doubts
 
 AGENTS = "agents.examples.refunds"
 PLACES = ["after_claim", "before_outcome", "after_outcome", "before_step", "after_intent", "after_effect"]
@@ -40,23 +34,11 @@ def hand(shared_sandbox: World) -> Iterator[Talking]:
     process.close()
 
 
-@pytest.fixture
-def only_refunds(settings: Any, sandbox: World) -> Iterator[None]:
-    settings.HOLDPOINT_AGENTS = [AGENTS]
-    settings.SANDBOX_URL = sandbox.url
-    registry.forget()
-    yield
-    registry.forget()
-
-
-@pytest.mark.usefixtures("only_refunds")
 @pytest.mark.parametrize("place", one_in(3, PLACES))
-def test_a_worker_killed_while_it_pays_leaves_one_refund(place: str, sandbox: World, hand: Talking) -> None:
-    [input] = Refunds.inputs_from(next(MAILS.glob("06-*.eml")))
-    run = past_doubts(advance_to_rest(start_run("refunds", input, by=actors.SYSTEM, team=make_team())))
-    amount = f"{100 + PLACES.index(place)}.00"  # each its own, so that the ledger tells the runs apart
-    standing = open_gate(run).standing().card.actions[0].arguments
-    decide(open_gate(run), ann(run.team), "edit", arguments={"refund": {**standing, "amount": amount}})
+def test_a_worker_killed_while_it_pays_leaves_one_refund(place: str, world: World, hand: Talking) -> None:
+    run = past_doubts(make_refund_run("06"))
+    amount = f"{100 + PLACES.index(place)}.00"
+    edit(run, "refund", amount=amount)
 
     name, _, hit = place.partition(":")
     assert killed(hand, run, f"{name}:kill:{hit or 1}") == -signal.SIGKILL
@@ -64,7 +46,7 @@ def test_a_worker_killed_while_it_pays_leaves_one_refund(place: str, sandbox: Wo
     advance_to_rest(run)
 
     assert run.status == "completed"
-    assert [paid for paid, _ in sandbox.refunds("20431")].count(amount) == 1
+    assert world.refunds("20431") == [(amount, "succeeded")]
     assert [row.status for row in effects(run, "pay")] == ["done"]
     assert len(outbox.outbox) == 1
 

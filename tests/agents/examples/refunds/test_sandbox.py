@@ -29,13 +29,6 @@ def charge(sandbox: World, amount: str = "100.00", currency: str = "EUR") -> str
     return str(made.json()["id"])
 
 
-def test_every_order_of_the_shop_was_paid_for(sandbox: World) -> None:
-    entries = sandbox.http.get("/ledger").json()["entries"]
-    paid = {entry["id"]: (entry["amount"], entry["currency"]) for entry in entries if entry["kind"] == "charge"}
-    for order in refunds_orders.read(refunds_orders.BUNDLED).values():
-        assert paid[order.charge] == (f"{order.left:.2f}", order.currency)
-
-
 def test_a_refund_is_made_and_can_be_read_by_its_id_and_its_key(sandbox: World) -> None:
     made = sandbox.refund("first key", "ch_20418", "1284.00", reason="returned")
     assert made.status_code == 201
@@ -54,8 +47,8 @@ def test_a_charge_says_what_was_given_back_of_it_and_by_whom(sandbox: World) -> 
     sandbox.http.post(f"/refunds/{taken_back}/cancel").raise_for_status()
     said = sandbox.http.get(f"/charges/{paid}").json()
     assert (said["amount"], said["currency"], said["refunded"]) == ("100.00", "EUR", "10.00")
-    told = [(each["amount"], each["status"], each["reference"]) for each in said["refunds"]]
-    assert told == [("10.00", "succeeded", "run 7"), ("5.00", "cancelled", "")]
+    refunds = [(refund["amount"], refund["status"], refund["reference"]) for refund in said["refunds"]]
+    assert refunds == [("10.00", "succeeded", "run 7"), ("5.00", "cancelled", "")]
     assert sandbox.http.get("/charges/ch_nothing").status_code == 404
     assert sandbox.http.get("/charges/ch_20418").json()["amount"] == "1446.80"
 
@@ -127,9 +120,6 @@ def test_a_refund_in_another_currency_is_exchanged_at_a_fixed_rate(sandbox: Worl
     assert sandbox.http.get(f"/charges/{paid}").json()["refunded"] == "8.62"
     assert "1.38 EUR left" in sandbox.refund(unique("key"), paid, "1.50", "USD").json()["error"]
     assert sandbox.refund(unique("key"), "ch_20391", "1.00", "XXX").status_code == 422
-
-
-def test_a_charge_that_nobody_paid_is_refused(sandbox: World) -> None:
     assert sandbox.refund(unique("key"), "ch_99184", "1.00").status_code == 422
 
 

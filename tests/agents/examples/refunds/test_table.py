@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core import mail as outbox
 
-from agents.definition import registry
 from agents.examples import orders as refunds_orders
 from agents.runs.start import start_run
 from approvals.cards.card import Card
@@ -25,6 +23,7 @@ from tests.factories.driven_runs import advance_to_rest, answer, decide, open_ga
 from tests.harness.session import ROOT
 
 from .conftest import World
+from .refund_runs import edit
 
 TABLE = ROOT / "docs" / "refunds.md"
 AT_RISK = "high"
@@ -79,14 +78,10 @@ def shared_sandbox(start_sandbox: Callable[..., World], tmp_path_factory: pytest
 
 
 @pytest.fixture
-def shop(settings: Any, sandbox: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
-    orders: Path = sandbox.orders  # type: ignore[attr-defined]
+def shop(world: World, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    orders: Path = world.orders  # type: ignore[attr-defined]
     monkeypatch.setenv("HOLDPOINT_REFUNDS_ORDERS", str(orders))
-    settings.HOLDPOINT_AGENTS = ["agents.examples.refunds"]
-    settings.SANDBOX_URL = sandbox.url
-    registry.forget()
-    yield Shop(sandbox, orders)
-    registry.forget()
+    return Shop(world, orders)
 
 
 def row(first: str) -> Callable[[Row], Row]:
@@ -99,22 +94,18 @@ def row(first: str) -> Callable[[Row], Row]:
     return keep
 
 
-def rows_of_the_table() -> list[str]:
-    lines = [line for line in TABLE.read_text().splitlines() if line.startswith("| ")]
-    return [line.split("|")[1].strip() for line in lines[1:]]
-
-
 def test_every_row_of_the_table_has_its_mail() -> None:
-    assert rows_of_the_table() == list(ROWS)
+    lines = [line for line in TABLE.read_text().splitlines() if line.startswith("| ")]
+    assert [line.split("|")[1].strip() for line in lines[1:]] == list(ROWS)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "held_to" in metafunc.fixturenames:
-        metafunc.parametrize("held_to", list(ROWS))
+    if "first_cell" in metafunc.fixturenames:
+        metafunc.parametrize("first_cell", list(ROWS))
 
 
-def test_the_agent_does_what_the_row_says(held_to: str, shop: Shop) -> None:
-    ROWS[held_to](shop)
+def test_the_agent_does_what_the_row_says(first_cell: str, shop: Shop) -> None:
+    ROWS[first_cell](shop)
     assert outbox.outbox == []
 
 
@@ -132,24 +123,30 @@ def proposes(run: Run, amount: str) -> Card:
     return asked
 
 
-def asks_for_facts(run: Run, title: str) -> None:
+def asks_for_facts(run: Run, title: str, risk: str = "medium") -> Card:
     """The run asks for the order's number, and takes no yes for an answer."""
-    assert card(run, "ask_facts").title == f"Type the missing facts: {title}"
+    asked = card(run, "ask_facts")
+    assert (asked.title, asked.risk) == (f"Type the missing facts: {title}", risk)
     with pytest.raises(Invalid) as refused:
         decide(run)
-    assert [each["pointer"] for each in refused.value.errors] == ["/order_number"]
+    assert [error["pointer"] for error in refused.value.errors] == ["/order_number"]
+    return asked
 
 
-def doubts(shop: Shop, run: Run, *reasons: str, yes: str) -> None:
+def type_number(run: Run, number: str) -> Run:
+    """Answer with the order's number."""
+    edit(run, "facts", order_number=number)
+    return advance_to_rest(run)
+
+
+def doubts(run: Run, *reasons: str, yes: str) -> None:
     """The run asks whether the refund is right, for these reasons. No pays nothing; yes proposes `yes`."""
     asked = card(run, "ask_doubts")
     assert (asked.reasons, asked.risk, asked.actions) == (reasons, AT_RISK, ())
-    again = Run.objects.get(pk=run.pk)
     answer(run, "pay")
     proposed = proposes(advance_to_rest(run), yes)
     assert set(reasons) <= set(proposed.reasons)
     assert proposed.risk == AT_RISK
-    assert shop.world.refunds(again.title) == []
 
 
 @row("goods that came back")
@@ -175,7 +172,7 @@ def never_arrived(shop: Shop) -> None:
 @row("faulty goods")
 def faulty(shop: Shop) -> None:
     asked = proposes(shop.mail(f"Of order {shop.order(LAMP, CORD)} the lamp is broken. The cord is fine."), "40.00")
-    assert asked.summary.startswith("The customer reports the paper lamp as faulty. Refund in full; no return needed.")
+    assert asked.summary.startswith("The customer reports as faulty: Paper lamp. Refund in full; no return needed.")
     proposes(shop.mail(f"Order {shop.order(LAMP, CORD)} is faulty."), "60.00")
 
 
@@ -187,31 +184,27 @@ def goodwill(shop: Shop) -> None:
 
 @row("no order number")
 def no_number(shop: Shop) -> None:
-    run = shop.mail("The lamp is broken.")
-    asks_for_facts(run, "no order number found")
+    asks_for_facts(shop.mail("The lamp is broken."), "no order number found")
 
 
 @row("an unknown order number")
 def unknown_number(shop: Shop) -> None:
     run = shop.mail("Order 99999 is broken.")
     asks_for_facts(run, "order 99999 is not known")
-    facts = open_gate(run).standing().card.actions[0].arguments
-    decide(run, "edit", arguments={"facts": {**facts, "order_number": "88888"}})
-    asks_for_facts(advance_to_rest(run), "order 88888 is not known")
-    decide(run, "edit", arguments={"facts": {**facts, "order_number": shop.order()}})
-    proposes(advance_to_rest(run), "40.00")
+    asks_for_facts(type_number(run, "88888"), "order 88888 is not known")
+    proposes(type_number(run, shop.order()), "40.00")
 
 
 @row("two order numbers")
 def two_numbers(shop: Shop) -> None:
-    one, other = shop.order(), shop.order()
-    asks_for_facts(shop.mail(f"Order {one} and order {other} never arrived."), f"which order: {one} or {other}")
-    asks_for_facts(
-        shop.mail(f"It is about order {one}.", subject=f"Order {other} never arrived"), f"which order: {other} or {one}"
-    )
-    asks_for_facts(shop.mail(f"Please refund order {one}, or was it {other}?"), f"which order: {one} or {other}")
-    asks_for_facts(shop.mail(f"Please refund order no. {one}, or was it 2037?"), f"which order: {one} or 2037")
-    asks_for_facts(shop.mail(f"Order {one} is broken.\n\nWas it {other}?"), f"which order: {one} or {other}")
+    first, other = shop.order(), shop.order()
+    for subject, text, numbers in [
+        ("Refund", f"Order {first} and order {other} never arrived.", [first, other]),
+        (f"Order {other} never arrived", f"It is about order {first}.", [other, first]),
+        ("Refund", f"Please refund order {first}, or was it {other}?", [first, other]),
+        ("Refund", f"Order {first} is broken.\n\nWas it {other}?", [first, other]),
+    ]:
+        asks_for_facts(shop.mail(text, subject=subject), f"which order: {' or '.join(numbers)}")
 
 
 @row("letters that look like digits, or turned digits")
@@ -226,26 +219,15 @@ def lookalike(shop: Shop) -> None:
 
 @row("anything else in the number's word")
 def attached_letter(shop: Shop) -> None:
-    attached = f"\u0410{shop.order()}"
-    run = shop.mail(f"Order {attached} never arrived.")
-    asks_for_facts(run, f"the order number “{attached}” only looks like one")
-
-
-@row("the same mail again")
-def same_mail(shop: Shop) -> None:
-    text = f"Order {shop.order()} never arrived."
-    first = shop.mail(text)
-    second = shop.mail(text)
-    doubts(shop, second, f"The same mail came before and is handled in R-{first.pk}", yes="45.00")
-    proposes(first, "45.00")
+    asks_for_facts(shop.mail(f"Order A{shop.order()} never arrived."), "no order number found")
 
 
 @row("an order that is not the sender's")
 def not_the_senders(shop: Shop) -> None:
     number = shop.order()
     run = shop.mail(f"Order {number} never arrived.", sender="Marit Ellery <m.ellery@quickmail.example>")
-    said = f"The mail comes from m.ellery@quickmail.example, and order {number} was placed with another address"
-    doubts(shop, run, said, yes="45.00")
+    reason = f"The mail comes from m.ellery@quickmail.example, and order {number} was placed with another address"
+    doubts(run, reason, yes="45.00")
 
 
 @row("a sender who imitates the customer's address")
@@ -253,20 +235,19 @@ def lookalike_sender(shop: Shop) -> None:
     number = shop.order()
     sender = "marit@fernh\u043ellow.example"
     run = shop.mail(f"Order {number} never arrived.", sender=f"Marit Ellery <{sender}>")
-    said = f"The sender {sender} is not the address of order {number}: some of its letters only look alike"
-    doubts(shop, run, said, yes="45.00")
+    doubts(run, f"The mail comes from {sender}, and order {number} was placed with another address", yes="45.00")
 
 
 @row("another currency")
 def other_currency(shop: Shop) -> None:
     run = shop.mail(f"Order {shop.order()} never arrived, I want my USD 39.00.")
-    doubts(shop, run, "The customer asks for $39.00, and the order was paid in EUR", yes="45.00")
+    doubts(run, "The customer asks for $39.00, and the order was paid in EUR", yes="45.00")
 
 
 @row("more asked for than is left")
 def too_much_asked(shop: Shop) -> None:
     run = shop.mail(f"Order {shop.order()} is not so nice, give me €500.00.")
-    doubts(shop, run, "The customer asks for €500.00, and €45.00 is left of the payment", yes="4.00")
+    doubts(run, "The customer asks for €500.00, and €45.00 is left of the payment", yes="4.00")
 
 
 @row("less left than the rules give")
@@ -274,7 +255,7 @@ def less_left(shop: Shop) -> None:
     number = shop.order()
     shop.world.refund(f"bank-{number}", f"ch_{number}", "34.60").raise_for_status()
     run = shop.mail(f"Order {number} never arrived.")
-    doubts(shop, run, "The rules give €45.00, and €10.40 is left of the payment", yes="10.40")
+    doubts(run, "The rules give €45.00, and €10.40 is left of the payment", yes="10.40")
     assert "€34.60 is already refunded on this charge by others" in card(run, "review").reasons
 
 
@@ -294,7 +275,7 @@ def paid_elsewhere(shop: Shop) -> None:
     assert offered.label == "{value} is already refunded on this charge by others, and this has not changed"
     with pytest.raises(Invalid) as refused:
         decide(run)
-    assert [each["pointer"] for each in refused.value.errors] == ["/amount"]
+    assert [error["pointer"] for error in refused.value.errors] == ["/amount"]
 
 
 @row("HTML without plain text")
@@ -302,30 +283,21 @@ def may_be_hidden(shop: Shop) -> None:
     number = shop.order()
     html = f"<p>Order {number} is not so nice.</p><p style='color:#fff'>It never arrived.</p>"
     run = shop.mail(html, kind="html")
-    asks_for_facts(run, "no order number found")
-    asked = open_gate(run).standing().card
+    asked = asks_for_facts(run, "no order number found", AT_RISK)
+    assert [quote.pointer for quote in asked.quotes] == ["/ticket/text", "/ticket/hidden"]
+    look = "its formatting may keep words out of sight; check them against the original"
+    assert f"The mail was hard to read: {look}" in asked.reasons
+    asked = proposes(type_number(run, number), "4.00")
     assert asked.risk == AT_RISK
-    assert [each.pointer for each in asked.quotes] == ["/ticket/text", "/ticket/hidden"]
-    assert "The mail was hard to read: its formatting may keep words out of sight; check them against the original" in (
-        asked.reasons
-    )
-    facts = asked.actions[0].arguments
-    decide(run, "edit", arguments={"facts": {**facts, "order_number": number}})
-    asked = proposes(advance_to_rest(run), "4.00")
-    assert asked.risk == AT_RISK
-    assert f"Words of the customer's mail may be out of sight: “Order {number} is not so nice. It never arrived.”" in (
-        asked.reasons
-    )
+    words = f"Order {number} is not so nice. It never arrived."
+    assert f"Words of the customer's mail may be out of sight: “{words}”" in asked.reasons
 
 
 @row("plain text and HTML that differ in amounts or orders")
 def other_forms(shop: Shop) -> None:
-    number = shop.order()
-    html = f"<p>Order {number} is not so nice, please give me 8.00 EUR.</p>"
-    run = shop.mail(f"Order {number} is not so nice, please give me 80.00 EUR.", html=html)
-    asks_for_facts(run, "no order number found")
-    asked = open_gate(run).standing().card
-    assert asked.risk == AT_RISK
+    text = f"Order {shop.order()} is not so nice, please give me 80.00 EUR."
+    run = shop.mail(text, html=f"<p>{text.replace('80', '8')}</p>")
+    asked = asks_for_facts(run, "no order number found", AT_RISK)
     assert "The mail was hard to read: its plain text and its HTML name different amounts or orders" in asked.reasons
 
 
@@ -334,15 +306,13 @@ def same_forms(shop: Shop) -> None:
     text = f"Order {shop.order()} never arrived."
     asked = proposes(shop.mail(text, html=f"<style>p{{margin:0}}</style><p>{text}</p>"), "45.00")
     assert asked.risk == "low"
-    assert [each.pointer for each in asked.quotes] == ["/ticket/text"]
+    assert [quote.pointer for quote in asked.quotes] == ["/ticket/text"]
 
 
 @row("an odd charset")
 def odd_charset(shop: Shop) -> None:
     run = shop.mail(f"Order {shop.order()} never arrived.", charset="cp037")
-    asks_for_facts(run, "no order number found")
-    asked = open_gate(run).standing().card
-    assert asked.risk == AT_RISK
+    asked = asks_for_facts(run, "no order number found", AT_RISK)
     assert "The mail was hard to read: its character set is unknown (cp037)" in asked.reasons
 
 
@@ -397,17 +367,8 @@ def test_a_reviewer_who_names_an_amount_after_a_no_is_heeded(shop: Shop) -> None
     assert "We cannot pay" not in asked.actions[1].arguments["text"]
 
 
-def test_the_same_mail_after_a_run_that_came_to_nothing_is_no_second_one(shop: Shop) -> None:
-    text = f"Order {shop.order()} never arrived."
-    first = shop.mail(text)
-    decide(first, "reject", comment="A mistake of mine.")
-    assert advance_to_rest(first).status == "cancelled"
-    proposes(shop.mail(text), "45.00")
-
-
 def test_an_edit_beyond_what_is_left_is_refused_at_once(shop: Shop) -> None:
     run = shop.mail(f"Order {shop.order()} never arrived.")
-    refund = open_gate(run).standing().card.actions[0].arguments
     with pytest.raises(Invalid) as refused:
-        decide(run, "edit", arguments={"refund": {**refund, "amount": "45.01"}})
+        edit(run, "refund", amount="45.01")
     assert "only €45.00 is left of the payment" in str(refused.value.errors)

@@ -4,52 +4,37 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.core import mail as outbox
 from django.db.models.functions import Now
 
-from agents.definition import registry
-from agents.examples.refunds import Refunds
 from agents.examples.refunds.state import Payment
-from agents.runs.start import start_run
 from approvals.models import Gate
-from checkpoints import actors
 from checkpoints.models import Run
 from tests.conftest import Starter
-from tests.factories import ann, decide, make_team
-from tests.factories.driven_runs import advance, advance_to_rest, answer, effects, open_gate
+from tests.factories.driven_runs import advance, advance_to_rest, answer, decide, effects, open_gate
 from tests.harness.waiting import until
 
 from .conftest import World
-from .test_mail import MAILS
+from .refund_runs import make_refund_run
 
 ORDER, AMOUNT = "20418", "1284.00"
 WORK = "import django; django.setup(); from agents.runner import engine; engine.advance({})"
 
 
-@pytest.fixture(scope="module")
-def shared_sandbox() -> None:
-    """Each test has a sandbox of its own: the money of one order is paid once."""
-
-
 @pytest.fixture
-def world(settings: Any, start_sandbox: Callable[..., World]) -> Iterator[World]:
-    sandbox = start_sandbox()
-    settings.HOLDPOINT_AGENTS = ["agents.examples.refunds"]
-    settings.SANDBOX_URL = sandbox.url
-    registry.forget()
-    yield sandbox
-    registry.forget()
+def sandbox(start_sandbox: Callable[..., World]) -> World:
+    """Each test has a sandbox of its own: the money of one order is paid once."""
+    return start_sandbox()
 
 
 def approved() -> Run:
     """A run that is about to pay."""
-    [input] = Refunds.inputs_from(next(MAILS.glob("01-*.eml")))
-    run = advance_to_rest(start_run("refunds", input, by=actors.SYSTEM, team=make_team()))
-    decide(open_gate(run), ann(run.team))
+    run = make_refund_run("01")
+    decide(run)
     return run
 
 
@@ -82,21 +67,14 @@ def test_it_happened_and_its_result_is_taken_from_the_person_who_looked_it_up(wo
     assert len(outbox.outbox) == 1
 
 
-def test_it_did_not_happen_and_is_done_under_a_new_key(world: World) -> None:
+@pytest.mark.parametrize(("choice", "status"), [("not_happened", "failed"), ("again", "abandoned")])
+def test_it_did_not_happen_and_is_done_under_a_new_key(choice: str, status: str, world: World) -> None:
     gate = in_doubt(world, "cut_before")
     assert world.refunds(ORDER) == []
-    answer(gate.run, "not_happened")
+    answer(gate.run, choice)
     assert advance_to_rest(gate.run).status == "completed"
     assert world.refunds(ORDER) == [(AMOUNT, "succeeded")]
-    assert [row.status for row in effects(gate.run, "pay")] == ["failed", "done"]
-
-
-def test_done_again_whatever_became_of_it(world: World) -> None:
-    gate = in_doubt(world, "cut_before")
-    answer(gate.run, "again")
-    assert advance_to_rest(gate.run).status == "completed"
-    assert world.refunds(ORDER) == [(AMOUNT, "succeeded")]
-    assert [row.status for row in effects(gate.run, "pay")] == ["abandoned", "done"]
+    assert [row.status for row in effects(gate.run, "pay")] == [status, "done"]
 
 
 def test_the_worker_that_everybody_thought_dead_answers_first(world: World, start_service: Starter) -> None:
