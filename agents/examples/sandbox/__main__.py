@@ -1,15 +1,14 @@
 """A payment provider to practise on: a real HTTP server with a ledger on disk, and faults when asked for them.
 
-- `POST /charges` {amount, currency, card, id?}, `POST /refunds` {charge, amount, currency, reason?, reference?}: both
-  want an `Idempotency-Key`. The same key with the same body gives the same answer (`Idempotent-Replayed: true`), with
-  another body 409. Amounts are text with two decimals; a refund in another currency is exchanged at fixed rates. A
-  refusal (4xx) did nothing and is not remembered.
+- `POST /charges` {amount, currency, card} and `POST /refunds` {charge, amount, currency, reason?, reference?} want an
+  `Idempotency-Key`. The same key with the same body gives the same answer, with another one 409. Amounts are text with
+  two decimals; other currencies are exchanged at fixed rates. A refusal (4xx) did nothing and is not remembered.
 - `GET /charges/<id>` returns the amount paid, the amount `refunded` of it, and its `refunds`, each with the `reference`
   that its request gave. Each order of the shop's file has a charge `ch_<order>`.
 - `POST /refunds/<id>/cancel` takes a refund back, and may be repeated. `GET /refunds/<id>` and
   `GET /refunds/by-key/<key>` read one, 404 where there is none.
 - `POST /orders`, `/prices` and `/releases` take any object; `POST /orders/<id>/withdraw` takes it back.
-- `GET /ledger` lists every entry: JSON, or a page for a person's browser.
+- `GET /ledger` lists every entry: JSON, or a page of the refunds for a person's browser.
 - `POST /faults` {on: charges|refunds|cancel|reads, kind, times?, match?, seconds?} makes the next `times` requests
   (whose key or amount is `match`, if given) fail; `GET` lists them, `DELETE` ends them. Kinds: `500`, `timeout`
   (silence, then a cut line) and `cut_before` do nothing; `slow`, `500_after` and `cut_after` do the work first or
@@ -26,19 +25,19 @@ import socket
 import struct
 import sys
 import threading
+import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from socketserver import ThreadingTCPServer
 from typing import Any, Literal
 from urllib.parse import unquote
 
 from django.utils.html import format_html, format_html_join
 from pydantic import BaseModel, Field
 
-from .books import Body, Books, LedgerBroken, RequestRefused, SandboxAnswer, read_request
-
-MAX_BODY = 64_000  # bytes
-MAX_KEY = 200  # characters
+from .books import Answer, Body, Books, RequestRefused, read_request
 
 
 class Fault(BaseModel):
@@ -49,36 +48,30 @@ class Fault(BaseModel):
     seconds: float = Field(default=30.0, ge=0, le=120)  # how long `timeout` is silent and `slow` takes
 
 
-class Sandbox(ThreadingHTTPServer):
+class Sandbox(ThreadingTCPServer):
     """The server, its books and the faults that wait."""
 
-    daemon_threads = True
+    allow_reuse_address = daemon_threads = True
     request_queue_size = 128
 
     def __init__(self, address: tuple[str, int], data: Path) -> None:
         self.bank, self.trade = Books(data / "ledger.jsonl"), Books(data / "trade.jsonl")
         self.faults: list[Fault] = []
-        self.lock = threading.Lock()  # of the faults' counts
-        self.stopping = threading.Event()
+        self.lock = threading.Lock()  # of the faults
         super().__init__(address, Handler)
 
-    def server_bind(self) -> None:
-        super().server_bind()
-        self.server_name = str(self.server_address[0])  # not what a name server makes of it
+    def read_ledger(self, name: str, body: Body) -> Answer:
+        """Return all that ever happened, and the refunds as they stand."""
+        return 200, {"entries": list(self.bank.entries), "refunds": self.bank.list_kind("refund")}
 
-    def server_close(self) -> None:
-        self.stopping.set()
-        super().server_close()
-        self.bank.close()
-        self.trade.close()
-
-    def change_faults(self, method: str, wanted: Body) -> SandboxAnswer:
+    def change_faults(self, method: str, wanted: Body) -> Answer:
         """Add a fault or end all; return those that wait. Raises RequestRefused for an unknown kind."""
-        if method == "POST":
-            self.faults.append(read_request(Fault, wanted))
-        elif method == "DELETE":
-            self.faults.clear()
-        return SandboxAnswer(200, {"faults": [fault.model_dump() for fault in list(self.faults)]})
+        with self.lock:
+            if method == "POST":
+                self.faults.append(read_request(Fault, wanted))
+            elif method == "DELETE":
+                self.faults.clear()
+            return 200, {"faults": [fault.model_dump() for fault in self.faults]}
 
     def take_fault(self, on: str, *values: str) -> Fault | None:
         """Return the fault that meets this request, counted down; `values` are its key and amount."""
@@ -86,14 +79,14 @@ class Sandbox(ThreadingHTTPServer):
             fault = next((it for it in self.faults if it.on == on and (not it.match or it.match in values)), None)
             if fault:
                 fault.times -= 1
-            self.faults[:] = [it for it in self.faults if it.times]
+            self.faults = [it for it in self.faults if it.times]
             return fault
 
 
 def trade_routes(kind: str) -> list[Route]:
     """Return the routes of orders, prices or releases: to make one, to list them, and to withdraw one."""
     return [
-        ("GET", f"/{kind}", "reads", lambda box, *_: SandboxAnswer(200, {"items": box.trade.list_kind(kind)})),
+        ("GET", f"/{kind}", "reads", lambda box, *_: (200, {"items": box.trade.list_kind(kind)})),
         ("POST", f"/{kind}", kind, lambda box, key, body: box.trade.make(kind, key, body)),
         ("POST", f"/{kind}/([^/]+)/withdraw", "withdraw", lambda box, id, _: box.trade.end("withdraw", kind, id)),
     ]
@@ -101,9 +94,9 @@ def trade_routes(kind: str) -> list[Route]:
 
 # Method, path, where a fault is asked for that meets it ("": none does), and what is done with the id in the path, or
 # with the idempotency key of a POST without one, and with the body.
-Route = tuple[str, str, str, Callable[[Sandbox, str, Body], SandboxAnswer]]
+Route = tuple[str, str, str, Callable[[Sandbox, str, Body], Answer]]
 ROUTES: list[Route] = [
-    ("GET", "/(?:ledger)?", "", lambda box, *_: box.bank.read_all()),
+    ("GET", "/(?:ledger)?", "", Sandbox.read_ledger),
     ("POST", "/charges", "charges", lambda box, key, body: box.bank.charge(key, body)),
     ("GET", "/charges/([^/]+)", "charges", lambda box, id, _: box.bank.read_charge(id)),
     ("POST", "/refunds", "refunds", lambda box, key, body: box.bank.refund(key, body)),
@@ -123,29 +116,26 @@ class Handler(BaseHTTPRequestHandler):
     server: Sandbox
 
     def route(self) -> None:
-        """Do what is asked for, unless a fault wants it otherwise; every refusal is JSON with a sentence."""
+        """Do what is asked for; every refusal is JSON with a sentence."""
         try:
-            body = self.read_body()
-            known = [(match, route) for route in ROUTES if (match := re.fullmatch(route[1], self.path.split("?")[0]))]
-            works = [(match, on, work) for match, (method, _, on, work) in known if method == self.command]
-            if not works:
-                raise RequestRefused(405, "not for that method") if known else RequestRefused(404, "nothing is here")
-            match, on, work = works[0]
-            name = unquote(match[1]) if match.groups() else self.command
-            if on and name == "POST":
-                name = self.read_key()
-            self.perform(on, lambda: work(self.server, name, body), name, str(body.get("amount")))
+            body, path = self.read_body(), self.path.split("?")[0]
+            for method, pattern, on, work in ROUTES:
+                if method == self.command and (match := re.fullmatch(pattern, path)):
+                    name = unquote(match[1]) if match.groups() else method
+                    name = self.read_key() if on and name == "POST" else name
+                    fault = self.server.take_fault(on, name, str(body.get("amount")))
+                    return self.perform(partial(work, self.server, name, body), fault)
+            raise RequestRefused(404, f"there is nothing to {self.command} here")
         except RequestRefused as refused:
             self.send(refused.status, {"error": str(refused)})
 
     do_GET = do_POST = do_DELETE = route
 
-    def perform(self, on: str, work: Callable[[], SandboxAnswer], *values: str) -> None:
-        """Do the work and answer as the fault has it that meets this request. Raises RequestRefused."""
-        fault = self.server.take_fault(on, *values)
+    def perform(self, work: Callable[[], Answer], fault: Fault | None) -> None:
+        """Do the work and answer as the fault has it. Raises RequestRefused."""
         kind = fault.kind if fault else ""
         if fault and kind in ("timeout", "slow"):
-            self.server.stopping.wait(fault.seconds)
+            time.sleep(fault.seconds)
         if kind == "500":
             raise RequestRefused(500, "a fault that was asked for, before anything was done")
         answer = work() if kind not in ("timeout", "cut_before") else None
@@ -155,10 +145,8 @@ class Handler(BaseHTTPRequestHandler):
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.close_connection = True
             self.connection.close()
-        elif "entries" in answer.body and "text/html" in self.headers.get("Accept", ""):
-            self.send(200, draw_ledger(answer.body["refunds"]))
         else:
-            self.send(answer.status, answer.body, {"Idempotent-Replayed": "true"} if answer.replayed else {})
+            self.send(*answer)
 
     def finish(self) -> None:
         if self.connection.fileno() >= 0:  # not cut
@@ -167,17 +155,13 @@ class Handler(BaseHTTPRequestHandler):
     def read_key(self) -> str:
         """Return the request's idempotency key. Raises RequestRefused."""
         key: str = self.headers.get("Idempotency-Key", "")
-        if not 1 <= len(key) <= MAX_KEY or not key.isprintable():
-            raise RequestRefused(400, f"an Idempotency-Key of 1 to {MAX_KEY} characters is needed")
+        if not 1 <= len(key) <= 200 or not key.isprintable():
+            raise RequestRefused(400, "an Idempotency-Key of 1 to 200 characters is needed")
         return key
 
     def read_body(self) -> Body:
         """Return the request's JSON object; an empty one where there is no body. Raises RequestRefused."""
-        length = self.headers.get("Content-Length", "0")
-        if not length.isdecimal() or int(length) > MAX_BODY or self.headers.get("Transfer-Encoding"):
-            self.close_connection = True
-            raise RequestRefused(413, f"a body has a length of at most {MAX_BODY} bytes, and says so")
-        data = self.rfile.read(int(length))
+        data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         # No browser sends this type across sites without asking first.
         if data and self.headers.get_content_type() != "application/json":
             raise RequestRefused(415, "the body must be application/json")
@@ -189,14 +173,13 @@ class Handler(BaseHTTPRequestHandler):
             raise RequestRefused(400, "the body must be a JSON object")
         return body
 
-    def send(self, status: int, body: Body | str, headers: dict[str, str] | None = None) -> None:
-        """Send an object as JSON, or a page."""
-        kind = "text/html; charset=utf-8" if isinstance(body, str) else "application/json"
-        data = (body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)).encode()
+    def send(self, status: int, body: Body) -> None:
+        """Send the object, or a ledger as a page to a person's browser."""
+        is_page = "entries" in body and "text/html" in self.headers.get("Accept", "")
+        data = (draw_page(body["refunds"]) if is_page else json.dumps(body, ensure_ascii=False)).encode()
         self.send_response(status)
-        own = {"Content-Type": kind, "Content-Length": str(len(data)), **HEADERS, **(headers or {})}
-        for name, value in own.items():
-            self.send_header(name, value)
+        self.send_header("Content-Type", "text/html; charset=utf-8" if is_page else "application/json")
+        self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 
@@ -204,22 +187,18 @@ class Handler(BaseHTTPRequestHandler):
         """Silence: the ledger is the log."""
 
 
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-}
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Payment sandbox</title><style>:root {{ color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif }}
-table {{ width: 100% }} th, td {{ padding: .3rem; text-align: start; overflow-wrap: anywhere }}</style>
+td, th {{ padding: .3rem; text-align: start; overflow-wrap: anywhere }}</style>
 <h1>Payment sandbox</h1><p>No money moves here. Each refund stands here once, however often it was asked for.</p>
 <table><thead><tr>{}</thead><tbody>{}</tbody></table></html>"""
 COLUMNS = ("at", "id", "charge", "amount", "currency", "card", "reason", "status", "key")
 
 
-def draw_ledger(refunds: list[Body]) -> str:
+def draw_page(refunds: list[Body]) -> str:
     """Return a page of the refunds as they stand, the newest first."""
     head = format_html_join("", "<th scope=col>{}", ((name,) for name in COLUMNS))
-    rows = (format_html_join("", "<td>{}", ((row[name],) for name in COLUMNS)) for row in reversed(refunds))
+    rows = (format_html_join("", "<td>{}", ((refund[name],) for name in COLUMNS)) for refund in reversed(refunds))
     return format_html(PAGE, head, format_html_join("", "<tr>{}", ((row,) for row in rows)))
 
 
@@ -231,13 +210,13 @@ def main() -> int:
     asked = parser.parse_args()
     try:
         server = Sandbox((asked.host, asked.port), asked.data)
-    except (OSError, OverflowError, LedgerBroken) as error:
+    except (OSError, OverflowError, ValueError) as error:
         sys.stderr.write(f"The payment sandbox cannot start on {asked.host}:{asked.port}: {error}\n")
         return 1
     for name in (signal.SIGTERM, signal.SIGINT):
         # shutdown() waits for serve_forever, which this handler interrupts: it needs a thread of its own.
         signal.signal(name, lambda *_: threading.Thread(target=server.shutdown).start())
-    sys.stdout.write(f"Payment sandbox on http://{server.server_name}:{server.server_port}/\n")
+    sys.stdout.write("Payment sandbox on http://{}:{}/\n".format(*server.server_address))
     sys.stdout.flush()
     server.serve_forever(poll_interval=0.1)
     server.server_close()

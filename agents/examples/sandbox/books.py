@@ -14,7 +14,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -22,12 +22,10 @@ from agents.examples import orders
 from agents.examples.money import Currency, exchange_money
 
 Body = dict[str, Any]
+Answer = tuple[int, Body]  # the HTTP status, and an object
 Request = TypeVar("Request", bound=BaseModel)
+Amount = Annotated[str, Field(pattern=r"^[0-9]{1,10}\.[0-9]{2}$")]  # like "12.50"
 ENDED = {"cancel": "cancelled", "withdraw": "withdrawn"}  # an entry, and what has become of its thing
-
-
-class LedgerBroken(Exception):
-    """A line of the ledger's file cannot be read, and it is not the unfinished last one."""
 
 
 class RequestRefused(Exception):
@@ -38,42 +36,33 @@ class RequestRefused(Exception):
         self.status = status
 
 
-class SandboxAnswer(NamedTuple):
-    status: int
-    body: Body
-    replayed: bool = False
-
-
 class Charge(BaseModel):
-    amount: str = Field(pattern=r"^[0-9]{1,10}\.[0-9]{2}$")  # like "12.50"
+    amount: Amount
     currency: Currency
     card: str = Field(max_length=4)
-    id: str = Field(default="", pattern=r"^(ch_[A-Za-z0-9_-]{1,40})?$")
 
 
 class Refund(BaseModel):
     charge: str = Field(max_length=60)
-    amount: str = Field(pattern=r"^[0-9]{1,10}\.[0-9]{2}$")
+    amount: Amount
     currency: Currency
     reason: str = Field(default="", max_length=200)
     reference: str = Field(default="", max_length=100)
 
 
 def read_request(request: type[Request], body: Body) -> Request:
-    """Raises RequestRefused."""
+    """Return the request as its noun. Raises RequestRefused."""
     try:
-        wanted = request.model_validate(body)
+        return request.model_validate(body)
     except ValidationError as error:
         raise RequestRefused(422, str(error)) from error
-    if not Decimal(getattr(wanted, "amount", "1")):
-        raise RequestRefused(422, "an amount is more than nothing")
-    return wanted
 
 
 class Books:
     """The ledger and what it adds up to. Safe for threads: one at a time."""
 
     def __init__(self, path: Path) -> None:
+        """Raises ValueError where a line of the file cannot be read, and it is not the unfinished last one."""
         self.lock = threading.RLock()
         self.entries: list[Body] = []
         self._things: dict[tuple[str, str], Body] = {}  # (kind, id) -> thing, oldest first
@@ -88,33 +77,36 @@ class Books:
             try:
                 self._apply(json.loads(line))
             except ValueError as error:
-                raise LedgerBroken(f"{path}, line {number}: {error}") from error
-
-    def close(self) -> None:
-        os.close(self._file)
+                raise ValueError(f"{path}, line {number}: {error}") from error
 
     def list_kind(self, kind: str) -> list[Body]:
         """Return everything of a kind, oldest first."""
         with self.lock:
             return [dict(thing) for (known, _), thing in self._things.items() if known == kind]
 
-    def read_all(self) -> SandboxAnswer:
-        """Return all that ever happened, and the refunds as they stand."""
-        return SandboxAnswer(200, {"entries": list(self.entries), "refunds": self.list_kind("refund")})
+    def read(self, kind: str, id: str) -> Answer:
+        """Return one thing. Raises RequestRefused."""
+        with self.lock:
+            if thing := self._things.get((kind, id)):
+                return 200, dict(thing)
+        raise RequestRefused(404, "there is no such refund" if kind == "refund" else "there is no such thing")
 
-    def charge(self, key: str, body: Body) -> SandboxAnswer:
+    def read_by_key(self, key: str) -> Answer:
+        """Return the refund that was made under an idempotency key: how a client that lost the answer finds out."""
+        return self.read("refund", self._keys.get(key, ("", ("", "")))[1][1])
+
+    def read_charge(self, id: str) -> Answer:
+        """Return a charge, with each refund of it by its maker's reference. Raises RequestRefused."""
+        with self.lock:
+            facts = {"refunded": f"{self._given_back(id):.2f}", "refunds": self._refunds_of(id)}
+            return 200, self._know_charge(id) | facts
+
+    def charge(self, key: str, body: Body) -> Answer:
         """Take money from a card. Raises RequestRefused."""
+        facts = {"id": f"ch_{shorten(key)}", **read_request(Charge, body).model_dump()}
+        return self._do_once("charge", key, {"charge": body}, lambda: facts)
 
-        def work() -> Body:
-            charge = read_request(Charge, body)
-            charge.id = charge.id or f"ch_{shorten(key)}"
-            if ("charge", charge.id) in self._things:
-                raise RequestRefused(422, f"the id {charge.id!r} is taken")
-            return charge.model_dump()
-
-        return self._do_once("charge", key, {"charge": body}, work)
-
-    def refund(self, key: str, body: Body) -> SandboxAnswer:
+    def refund(self, key: str, body: Body) -> Answer:
         """Give back some of a charge. Raises RequestRefused."""
 
         def work() -> Body:
@@ -122,76 +114,56 @@ class Books:
             charge = self._know_charge(refund.charge)
             taken = exchange_money(Decimal(refund.amount), refund.currency, charge["currency"])
             rest = Decimal(charge["amount"]) - self._given_back(charge["id"])
-            if taken > rest:
+            if not 0 < taken <= rest:
                 wanted, most = f"{refund.amount} {refund.currency}", f"{rest} {charge['currency']}"
-                raise RequestRefused(422, f"{wanted} is more than the {most} left of {charge['id']}")
+                raise RequestRefused(422, f"{wanted} is nothing, or more than the {most} left of {charge['id']}")
             facts = {"id": f"re_{shorten(key)}", "card": charge["card"], "taken": f"{taken:.2f}"}
             return refund.model_dump() | facts
 
         return self._do_once("refund", key, {"refund": body}, work)
 
-    def make(self, kind: str, key: str, wanted: Body) -> SandboxAnswer:
+    def make(self, kind: str, key: str, wanted: Body) -> Answer:
         """Place an order, put in a price, or release a version. Raises RequestRefused."""
-        if not wanted:
-            raise RequestRefused(422, "there is nothing in it")
         thing = {"of": kind, "id": f"{kind[0]}_{shorten(key)[:12]}", "wanted": wanted}
         return self._do_once("make", key, [kind, wanted], lambda: thing)
 
-    def end(self, verb: str, kind: str, id: str) -> SandboxAnswer:
+    def end(self, verb: str, kind: str, id: str) -> Answer:
         """Cancel or withdraw something; again and again is as good as once. Raises RequestRefused."""
         with self.lock:
-            if self.read(kind, id).body["status"] != ENDED[verb]:
+            if self.read(kind, id)[1]["status"] != ENDED[verb]:
                 self._append(verb, of=kind, id=id)
             return self.read(kind, id)
 
-    def read(self, kind: str, id: str) -> SandboxAnswer:
-        """Return one thing. Raises RequestRefused."""
-        with self.lock:
-            if thing := self._things.get((kind, id)):
-                return SandboxAnswer(200, thing)
-        raise RequestRefused(404, "there is no such refund" if kind == "refund" else "there is no such thing")
-
-    def read_by_key(self, key: str) -> SandboxAnswer:
-        """Return the refund that was made under an idempotency key: how a client that lost the answer finds out."""
-        return self.read("refund", self._keys.get(key, ("", ("", "")))[1][1])
-
-    def read_charge(self, id: str) -> SandboxAnswer:
-        """Return a charge, with each refund of it by its maker's reference. Raises RequestRefused."""
-        with self.lock:
-            charge = self._know_charge(id, status=404)
-            names = ("id", "amount", "currency", "taken", "status", "reference")
-            refunds = [{name: it[name] for name in names} for it in self.list_kind("refund") if it["charge"] == id]
-            shown = {name: charge[name] for name in ("id", "amount", "currency", "card")}
-            return SandboxAnswer(200, {**shown, "refunded": f"{self._given_back(id):.2f}", "refunds": refunds})
-
-    def _know_charge(self, id: str, status: int = 422) -> Body:
+    def _know_charge(self, id: str) -> Body:
         """Return a charge; one of the shop's orders is entered when it is first asked for. Raises RequestRefused."""
-        with self.lock:
-            if ("charge", id) not in self._things:
-                try:
-                    order = orders.find(id.removeprefix("ch_"))
-                except orders.OrdersRefused as error:
-                    raise RequestRefused(status, f"there is no charge {id!r}; {error}") from error
-                if order is None or order.charge != id:
-                    raise RequestRefused(status, f"there is no charge {id!r}")
-                paid = {"amount": f"{order.refundable:.2f}", "currency": order.currency, "card": order.card}
-                self._do_once("charge", f"shop-{id}", {"charge": {"id": id, **paid}}, lambda: {"id": id, **paid})
-            return self._things["charge", id]
+        if ("charge", id) not in self._things:
+            try:
+                order = orders.find(id.removeprefix("ch_"))
+            except orders.OrdersRefused as error:
+                raise RequestRefused(404, f"there is no charge {id!r}; {error}") from error
+            if order is None or order.charge != id:
+                raise RequestRefused(404, f"there is no charge {id!r}")
+            facts = {"id": id, "amount": f"{order.refundable:.2f}", "currency": order.currency, "card": order.card}
+            self._do_once("charge", f"shop-{id}", {"charge": facts}, lambda: facts)
+        return self._things["charge", id]
+
+    def _refunds_of(self, charge: str) -> list[Body]:
+        return [refund for refund in self.list_kind("refund") if refund["charge"] == charge]
 
     def _given_back(self, charge: str) -> Decimal:
-        refunds = (it for it in self.list_kind("refund") if it["charge"] == charge and it["status"] == "succeeded")
-        return sum((Decimal(refund["taken"]) for refund in refunds), Decimal(0))
+        taken = (Decimal(it["taken"]) for it in self._refunds_of(charge) if it["status"] == "succeeded")
+        return sum(taken, Decimal(0))
 
-    def _do_once(self, entry: str, key: str, request: Any, work: Callable[[], Body]) -> SandboxAnswer:
-        """Enter what `work` returns, or find what the same request made before. Raises RequestRefused."""
+    def _do_once(self, entry: str, key: str, request: Any, work: Callable[[], Body]) -> Answer:
+        """Enter what `work` returns (201), or find what the same request made before (200). Raises RequestRefused."""
         with self.lock:
             wanted = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
-            replayed = key in self._keys
-            if replayed and self._keys[key][0] != wanted:
+            known, _ = self._keys.get(key, ("", None))
+            if known not in ("", wanted):
                 raise RequestRefused(409, "this idempotency key was used for another request")
-            if not replayed:
+            if not known:
                 self._append(entry, key=key, request=wanted, **work())
-            return SandboxAnswer(201, self._things[self._keys[key][1]], replayed)
+            return 200 if known else 201, dict(self._things[self._keys[key][1]])
 
     def _append(self, kind: str, **facts: Any) -> None:
         """Add an entry durably. Raises OSError with the file as it was."""
