@@ -5,20 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 SIGNS = {"EUR": "€", "GBP": "£", "USD": "$"}
 Currency = Literal["CHF", "EUR", "GBP", "SEK", "USD"]
-CURRENCIES = get_args(Currency)
-RATES = {name: Decimal(rate) for name, rate in zip(CURRENCIES, ("0.94", "1", "0.86", "11.20", "1.08"), strict=True)}
+RATES = dict(zip(get_args(Currency), map(Decimal, ("0.94", "1", "0.86", "11.20", "1.08")), strict=True))
 
 # An amount in running text has a sign, a code or two decimals; a bare whole number may be anything. Codes of currencies
 # that the shop does not take are read in capitals alone: "try 20.00" is no Turkish amount.
 _NUMBER = r"\d{1,3}(?:[.,'\u00a0\u202f ]\d{3}){1,2}(?:[.,]\d{1,2})?|\d{1,9}(?:[.,]\d{1,2})?"
 _OTHERS = r"(?-i:\b(?:AUD|CAD|CNY|CZK|DKK|HUF|INR|JPY|NOK|NZD|PLN|RON|RUB|TRY|UAH)\b|\b[A-Z]{1,3}\$)|[¥₽₺₹₩₴]"
-_OURS = rf"[€£$]|\b(?:{'|'.join(CURRENCIES)})\b"
+_OURS = rf"[€£$]|\b(?:{'|'.join(RATES)})\b"
 AMOUNT = re.compile(
     rf"(?P<before>{_OTHERS}|{_OURS})\s?(?P<a>{_NUMBER})"
     rf"|(?P<b>(?<![\d.,])(?:{_NUMBER}))\s?(?P<after>{_OTHERS}|{_OURS}|(?:euros?|dollars?|pounds?|yen)\b)"
@@ -43,21 +42,17 @@ def show_money(amount: Decimal, currency: str) -> str:
     return f"{SIGNS[currency]}{amount:,.2f}" if currency in SIGNS else f"{amount:,.2f} {currency}"
 
 
-class NamedAmount(NamedTuple):
-    """An amount that a text names, with its currency by code, by sign where it has no code here; "" without one."""
+def amounts_in(text: str) -> Iterator[tuple[Decimal, str]]:
+    """Yield (amount, currency) of the amounts named in `text`, in either way of writing ("1,264.10", "1.264,10").
 
-    amount: Decimal
-    currency: str
-
-
-def amounts_in(text: str) -> Iterator[NamedAmount]:
-    """Yield the amounts named in `text`, in either way of writing ("1,264.10", "1.264,10")."""
+    The currency is its code, or its sign where it has no code here, or "".
+    """
     for match in AMOUNT.finditer(text):
         figures = re.sub(r"['\u00a0\u202f ]", "", match["a"] or match["b"] or match["c"])
         whole, decimals = re.fullmatch(r"(.*?)(?:[.,](\d{1,2}))?", figures).groups(default="")  # type: ignore[union-attr]
         written = (match["before"] or match["after"] or "").upper()
         amount = Decimal(re.sub(r"[.,]", "", whole) + "." + (decimals or "0"))
-        yield NamedAmount(round_to_cents(amount), _NAMES.get(written.removesuffix("S"), written))
+        yield round_to_cents(amount), _NAMES.get(written.removesuffix("S"), written)
 
 
 def _take_text(value: object) -> object:

@@ -17,9 +17,9 @@ class Noun(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-def keep_state(since: str, *but: str) -> Any:
-    """Return an upcaster that takes over the runs of an older version, whose states had the fields `but` as well."""
-    return classmethod(upcast(since)(lambda agent, state: {name: state[name] for name in state if name not in but}))
+def keep_state(since: str) -> Any:
+    """Return an upcaster that takes over the runs of an older version which saved the same fields."""
+    return classmethod(upcast(since)(lambda agent, state: state))
 
 
 def read_inputs(folder: Path) -> list[dict[str, Any]]:

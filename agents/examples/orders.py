@@ -1,8 +1,7 @@
 """Reads the shop's orders from a CSV file, which may be replaced by another.
 
-One line an item; the columns are those of `COLUMNS`, in any order, and others are ignored. What is said of the order
-itself stands on each of its lines and is taken from the first. `returned_on` is the day the item's parcel came back.
-Text is UTF-8, amounts have a point and two decimals.
+One line an item. What is about the order stands on each of its lines and is taken from the first. `returned_on` is the
+day the item's parcel came back. Text is UTF-8, amounts have a point and two decimals.
 """
 
 from __future__ import annotations
@@ -21,10 +20,6 @@ from .money import Currency, Money
 from .nouns import Noun
 
 BUNDLED = Path(__file__).with_name("refunds") / "orders.csv"
-COLUMNS = (
-    "order", "customer", "company", "email", "currency", "card", "paid_on", "shipping", "refunded",
-    "item", "quantity", "price", "parcel", "returned_on",
-)  # fmt: skip
 
 
 class Item(Noun):
@@ -71,8 +66,8 @@ def find(number: str) -> Order | None:
     """Return the order of that number, as the file says at this moment: of its lines alone. Raises OrdersRefused."""
     order: Order | None = None
     for place, row in _read_rows():
-        if number and row["order"] == number:
-            named = row | {"number": number, "charge": f"ch_{number}", "name": row["item"], "items": []}
+        if number and row.get("order") == number:
+            named = row | {"number": number, "charge": f"ch_{number}", "name": row.get("item"), "items": []}
             try:
                 order = order or Order.model_validate(_pick(named, Order))
                 order.items.append(Item.model_validate(_pick(named, Item)))
@@ -84,7 +79,7 @@ def find(number: str) -> Order | None:
 
 def numbers() -> frozenset[str]:
     """Return the numbers of all orders. Raises OrdersRefused."""
-    return frozenset(row["order"] for _, row in _read_rows())
+    return frozenset(row.get("order", "") for _, row in _read_rows())
 
 
 def _pick(row: dict[str, Any], noun: type[Noun]) -> dict[str, Any]:
@@ -96,10 +91,7 @@ def _read_rows() -> list[tuple[str, dict[str, Any]]]:
     file = Path(os.environ.get("HOLDPOINT_REFUNDS_ORDERS") or BUNDLED)
     try:
         with file.open(encoding="utf-8-sig", newline="") as source:
-            rows = csv.DictReader(source, restval="")
-            if missing := [name for name in COLUMNS if name not in (rows.fieldnames or ())]:
-                raise OrdersRefused(f"{file.name} lacks the column {', '.join(missing)}")
-            place = f"{file.name}, line"
-            return [(f"{place} {rows.line_num}", {name: row[name].strip() for name in COLUMNS}) for row in rows]
+            rows = csv.DictReader(source, restkey="", restval="", skipinitialspace=True)
+            return [(f"{file.name}, line {rows.line_num}", dict(row)) for row in rows]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise OrdersRefused(f"{file} cannot be read: {error}") from error

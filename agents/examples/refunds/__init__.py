@@ -27,10 +27,8 @@ from agents.examples.sending import ask_provider, open_provider, read_facts, sen
 from agents.text import one_line
 
 from . import rules, texts
-from .mail import read_ticket
+from .mail import find_earlier, read_ticket
 from .state import Facts, Feedback, Mail, Payment, Proposal, Refund, Reply, Ruling, Ticket
-
-NO_SUCH_REFUND = {"error": "there is no such refund"}  # what the provider says of a key that it never saw
 
 
 class Refunds(Agent):
@@ -40,8 +38,7 @@ class Refunds(Agent):
     version = "8"
     team = "Support"
 
-    # Versions 1 to 7 saved `earlier` too: the runs that had the same mail.
-    from_1, from_2, from_3, from_4, from_5, from_6, from_7 = (keep_state(since, "earlier") for since in "1234567")
+    from_1, from_2, from_3, from_4, from_5, from_6, from_7 = map(keep_state, "1234567")  # what they saved is the same
 
     class State(Noun):
         """What is saved after every step. Later fields are checked against earlier ones."""
@@ -55,6 +52,7 @@ class Refunds(Agent):
         payment: Payment | None = None
         reply_sent: dict[str, str] | None = None
         decision: dict[str, Any] | None = None  # how the last gate ended; the runner fills it in
+        earlier: list[int] = Field(default_factory=list)  # runs that have the same mail
         ruling: Ruling = ""
 
         @field_validator("proposal")
@@ -94,12 +92,12 @@ class Refunds(Agent):
         for problem in ticket.problems:
             self.note(f"The mail was hard to read: {problem}.")
         known = {"name": ticket.from_name, "address": ticket.from_address, "reason": ticket.reason}
-        return {"ticket": ticket, "facts": Facts(order_number=ticket.order_number or "", **known)}
+        return {"ticket": ticket, "facts": Facts.model_validate({"order_number": ticket.order_number or "", **known})}
 
     @step(title="Find the order", reads_world=True)
-    def find_order(self, facts: Facts) -> dict[str, Any]:
-        """Look the order up in the shop's file."""
-        return {"order": self._look_up(facts.order_number)}
+    def find_order(self, ticket: Ticket, facts: Facts) -> dict[str, Any]:
+        """Look the order up in the shop's file, and whether the same mail came before."""
+        return {"order": self._look_up(facts.order_number), "earlier": find_earlier(self.run.id, ticket)}
 
     @gate(title="Ask for missing facts", policy="refunds", edits=["facts"], on_skip="ask_doubts",
           uses=[texts.ask_for_facts])  # fmt: skip
@@ -115,10 +113,10 @@ class Refunds(Agent):
 
     @gate(title="Ask whether the refund is right", policy="refunds", on_skip="propose",
           uses=[rules.find_doubts, texts.ask_whether_right])  # fmt: skip
-    def ask_doubts(self, ticket: Ticket, facts: Facts, order: Order) -> Card | None:
+    def ask_doubts(self, ticket: Ticket, facts: Facts, order: Order, earlier: list[int]) -> Card | None:
         """Ask a person where the mail, the order and the payment do not fit together."""
         draft = rules.draft_refund(order, facts.reason, ticket.text)
-        doubts = rules.find_doubts(ticket, draft)
+        doubts = rules.find_doubts(ticket, draft, earlier)
         return texts.ask_whether_right(ticket, draft, doubts) if doubts else None
 
     @step(title="Take the answer")
@@ -146,19 +144,20 @@ class Refunds(Agent):
     @observation(timeout=30)
     def refunded(self, order: Order) -> str:
         """What others have been given back of the payment. What this run itself paid is no news to it."""
-        now = self._refunded_elsewhere(order)
-        return show_money(now.elsewhere, now.currency)
+        return show_money(self._refunded_elsewhere(order).elsewhere, order.currency)
 
     @gate(title="Review the refund", policy="refunds", allows=["pay", "reply"], edits=["proposal"], on_reject="propose",
           observes=["refunded"], uses=[rules.assess_risk, texts.ask_to_pay])  # fmt: skip
     def review(
-        self, ticket: Ticket, facts: Facts, order: Order, proposal: Proposal, feedback: list[Feedback], ruling: Ruling,
-        *, observed: dict[str, Any],
+        self, ticket: Ticket, facts: Facts, order: Order, proposal: Proposal, feedback: list[Feedback],
+        earlier: list[int], ruling: Ruling, *, observed: dict[str, Any],
     ) -> Card:  # fmt: skip
         """Ask whether to pay and reply. One yes allows both."""
         draft = rules.draft_refund(order, facts.reason, ticket.text, feedback, ruling)
-        now = order.model_copy(update={"elsewhere": next(amounts_in(observed["refunded"])).amount})
-        return texts.ask_to_pay(ticket, proposal, draft, now, rules.assess_risk(ticket, proposal, draft, now))
+        now = order.model_copy(update={"elsewhere": next(amounts_in(observed["refunded"]))[0]})
+        doubts = rules.find_doubts(ticket, draft, earlier)
+        risk = rules.assess_risk(ticket, proposal.refund.amount, draft, now, doubts)
+        return texts.ask_to_pay(ticket, proposal, draft, now, risk)
 
     def answer(self, question: ReviewerQuestion) -> str:
         """Answer a reviewer from the state, as people have edited it."""
@@ -166,7 +165,8 @@ class Refunds(Agent):
         if not (state.ticket and state.facts and state.order):
             return "I have found no order to look at."
         draft = rules.draft_refund(state.order, state.facts.reason, state.ticket.text, state.feedback, state.ruling)
-        return texts.answer_reviewer(draft, state.proposal.refund.amount if state.proposal else draft.amount)
+        words = texts.summarise(draft, state.proposal.refund.amount if state.proposal else draft.amount)
+        return f"{words} I read the mail as “{draft.reason}”. I have no model, so that is all I can tell."
 
     @effect(title="Pay the refund", undo="cancel_payment", idempotent=True, readable="find_refund")
     def pay(self, order: Order, proposal: Proposal, *, key: str) -> dict[str, Any]:
@@ -190,7 +190,7 @@ class Refunds(Agent):
         try:
             with open_provider() as client:
                 answer = client.get(f"/refunds/by-key/{quote(key, safe='')}")
-            if answer.status_code == httpx.codes.NOT_FOUND and answer.json() == NO_SUCH_REFUND:
+            if answer.status_code == httpx.codes.NOT_FOUND and answer.json() == {"error": "there is no such refund"}:
                 return None
             payment = read_facts(answer.raise_for_status(), Payment)
         except (httpx.HTTPError, ValueError) as error:

@@ -1,8 +1,7 @@
 """Reads a mail with the standard library's email package: any bytes become a ticket, with what was hard to read in it.
 
 Only plain text decides. Whatever a reader may see otherwise goes into `hidden`, for people to compare: HTML without a
-plain text, which can hide words in more ways than a program can judge; texts that contradict each other; odd charsets.
-docs/refunds.md says what counts as an order's number.
+plain text, texts that contradict each other, odd charsets. docs/refunds.md says what counts as an order's number.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from email import message_from_bytes, policy
 from email.errors import MessageError
 from html import unescape
@@ -20,6 +20,9 @@ from agents.examples.money import amounts_in
 from agents.text import one_line
 from approvals.presentation.text import lookalikes as characters
 from approvals.presentation.text.unseen_characters import is_hidden
+from checkpoints import store
+from checkpoints.errors import CheckpointError
+from checkpoints.models import Run
 
 from .state import MAX_MAIL, Reason, Ticket
 
@@ -89,7 +92,7 @@ def read_ticket(raw: bytes, is_order: Callable[[str], bool] = lambda number: Fal
     ticket.numbers, ticket.lookalikes = find_numbers(f"{ticket.subject}\n{words}", is_order)
     if len(ticket.numbers) == 1 and not ticket.lookalikes:
         [ticket.order_number] = ticket.numbers
-    wanted = (amount for amount in amounts_in(words) if amount.currency)
+    wanted = ((amount, currency) for amount, currency in amounts_in(words) if currency)
     ticket.wants, ticket.wants_currency = next(wanted, (None, ""))
     return ticket
 
@@ -117,17 +120,34 @@ def find_numbers(text: str, is_order: Callable[[str], bool]) -> tuple[list[str],
     return list(dict.fromkeys(named))[:20], list(dict.fromkeys(alike))[:20]
 
 
+def find_earlier(run_id: int, ticket: Ticket) -> list[int]:
+    """Return the ids of the team's earlier runs on this very mail, but for those that came to nothing.
+
+    Their title names sender and subject, and the words are compared: a mail that is sent again has another date. This
+    run's own lineage, which forks share, is left out.
+    """
+    mine = Run.objects.select_related("plan").get(pk=run_id)
+    root = mine.lineage or mine.pk
+    alike = Run.objects.filter(plan__agent=mine.plan.agent, team=mine.team_id, title=mine.title, pk__lt=mine.pk)
+    alike = alike.exclude(status__in=[Run.Status.FAILED, Run.Status.CANCELLED]).exclude(lineage=root).exclude(pk=root)
+    earlier = list[int]()
+    for run in alike.order_by("-pk")[:20]:
+        with suppress(CheckpointError, KeyError, TypeError):  # not read yet, or gone: its title is the same
+            if store.load(run).state["ticket"]["text"] != ticket.text:
+                continue
+        earlier.insert(0, run.pk)
+    return earlier
+
+
 def _read_headers(message: Any, ticket: Ticket) -> None:
     subject, date = (one_line(_clean(str(message.get(name, ""))), MAX_HEADER) for name in ("subject", "date"))
     ticket.subject, ticket.sent, ticket.reply_to = subject, date, _read_mailbox(message, "reply-to")[1]
     ticket.from_name, ticket.from_address = _read_mailbox(message, "from")
-    if not ticket.from_address:
-        ticket.problems.append("it does not say who wrote it")
 
 
 def _read_mailbox(message: Any, header: str) -> tuple[str, str]:
     """(name, address) of the first mailbox of a header; the address is empty unless it looks like one."""
-    [mailbox, *_] = [*getattr(message[header], "addresses", ()), None]
+    mailbox: Any = next(iter(getattr(message[header], "addresses", ())), None)
     name, address = (_clean(str(mailbox.display_name)), _clean(mailbox.addr_spec)) if mailbox else ("", "")
     if not re.fullmatch(r"[^\s@<>\"(),;:]{1,64}@[^\s@<>\"(),;:]{1,189}", address) or any(map(is_hidden, address)):
         address = ""
@@ -146,8 +166,7 @@ def _read_parts(message: Any, ticket: Ticket) -> None:
         if part.is_multipart():
             continue
         kind, body = part.get_content_type(), part.get_payload(decode=True) or b""
-        # Parts that could not be told apart are read as one text: somebody may still make something out.
-        is_text = kind in ("text/plain", "text/html") or kind.startswith("multipart/")
+        is_text = kind.startswith(("text/plain", "text/html", "multipart/"))  # the last could not be taken apart
         if not is_text or part.get_content_disposition() == "attachment":
             name = one_line(_clean(str(part.get_filename() or "without a name")), 100)
             ticket.attachments = [*ticket.attachments, f"{name} ({one_line(kind, 60)}, {len(body):,} bytes)"][:20]

@@ -14,9 +14,8 @@ from approvals.english import count_of, join_names
 from approvals.presentation.text.invisible import badge_count
 
 from .mail import FAULTY, find_far, words_in_sight
-from .state import Feedback, Proposal, Reason, Ruling, Ticket
+from .state import Feedback, Reason, Ruling, Ticket
 
-GOODWILL = Decimal("0.10")
 LEVELS = ("low", "medium", "high", "critical")
 STEPS = (("critical", 10_000), ("high", 1_000), ("medium", 100))  # a level, and the amount above which it holds
 _NOT = re.compile(r"\b(?:not|without|except|keep|no)\b", re.IGNORECASE)
@@ -72,7 +71,7 @@ def draft_refund(
         draft.items = [item for item in order.items if item.returned_on] or draft.items
         draft.shipping = all(item.returned_on for item in order.items)
     else:
-        draft.share = GOODWILL
+        draft.share = Decimal("0.10")
     for words in feedback:
         heed_feedback(draft, words)
     return draft
@@ -92,11 +91,11 @@ def heed_feedback(draft: Draft, feedback: Feedback) -> None:
         if _SHIPPING.search(clause):
             draft.shipping = not refuses
             done.append("without shipping" if refuses else "with shipping")
-    named = next(amounts_in(text), None)
-    if named and named.currency in ("", order.currency):
-        draft.fixed, draft.share, draft.refused = named.amount, Decimal(1), False
+    amount, currency = next(amounts_in(text), (None, ""))
+    if amount is not None and currency in ("", order.currency):
+        draft.fixed, draft.share, draft.refused = amount, Decimal(1), False
         rest = f", of which only {show_money(order.refundable, order.currency)} is left"
-        done.append(show_money(named.amount, order.currency) + (rest if named.amount > order.refundable else ""))
+        done.append(show_money(amount, order.currency) + (rest if amount > order.refundable else ""))
     if share := _SHARE.search(text):
         draft.share = Decimal("0.5") if share["half"] else Decimal(share["percent"]) / 100
         done.append(f"{draft.share:.0%} of it")
@@ -121,10 +120,12 @@ def _names(text: str, item: Item) -> bool:
     return any({name, name.removesuffix("s"), name.removesuffix("es")} & forms for name in names)
 
 
-def find_doubts(ticket: Ticket, draft: Draft) -> list[str]:
-    """Say where the mail, the order and the payment do not agree."""
+def find_doubts(ticket: Ticket, draft: Draft, earlier: Sequence[int]) -> list[str]:
+    """Say where the mail, the order and the payment do not agree. `earlier`: runs on the same mail."""
     doubts, order = [], draft.order
     rest = f"{show_money(order.refundable, order.currency)} is left of the payment"
+    if earlier:
+        doubts.append(f"The same mail came before and is handled in {join_names(f'R-{run}' for run in earlier)}")
     if ticket.from_address.casefold() != order.email.casefold():
         sender = ticket.from_address or "an unknown sender"
         doubts.append(f"The mail comes from {sender}, and order {order.number} was placed with another address")
@@ -139,9 +140,8 @@ def find_doubts(ticket: Ticket, draft: Draft) -> list[str]:
     return doubts
 
 
-def assess_risk(ticket: Ticket, proposal: Proposal, draft: Draft, now: Order) -> tuple[str, list[str]]:
+def assess_risk(ticket: Ticket, wanted: Decimal, draft: Draft, now: Order, doubts: list[str]) -> tuple[str, list[str]]:
     """(level, reasons): the highest level that anything calls for. `now`: the order as its payment stands by now."""
-    wanted = proposal.refund.amount
     risks = [("low", "Sends an e-mail, which cannot be undone")]
     if over := next((step for step in STEPS if wanted > step[1]), None):
         risks.insert(0, (over[0], f"Amount over {show_money(Decimal(over[1]), now.currency).removesuffix('.00')}"))
@@ -151,7 +151,7 @@ def assess_risk(ticket: Ticket, proposal: Proposal, draft: Draft, now: Order) ->
     if wanted > now.refundable:
         amount, rest = show_money(wanted, now.currency), show_money(now.refundable, now.currency)
         risks.append(("high", f"{amount} cannot be paid: {rest} is left of the payment"))
-    risks += [("high", reason) for reason in (*find_doubts(ticket, draft), *_find_strange(ticket, now, draft.reason))]
+    risks += [("high", reason) for reason in (*doubts, *_find_strange(ticket, now, draft.reason))]
     if draft.feedback:
         risks.append(("medium", f"Sent back with feedback by {draft.feedback[-1].by}"))
     if ticket.wants is not None and ticket.wants != wanted:

@@ -18,7 +18,11 @@ from .state import Facts, Payment, Proposal, Reason, Refund, Reply, Ticket
 
 def ask_for_facts(ticket: Ticket, facts: Facts) -> Card:
     """Ask for the order's number; nothing is approved without another one."""
-    why = explain_missing(ticket, facts)
+    why = f"which order: {' or '.join(ticket.numbers[:5])}" if ticket.numbers[1:] else "no order number found"
+    if ticket.lookalikes and facts.order_number in ("", ticket.order_number or ""):
+        why = f"the order number “{ticket.lookalikes[0]}” only looks like one"
+    elif facts.order_number:
+        why = f"order {facts.order_number} is not known"
     return Card(
         title=f"Type the missing facts: {why}",
         summary="I cannot tell which order this mail is about. Its number is enough for me to go on.",
@@ -29,15 +33,6 @@ def ask_for_facts(ticket: Ticket, facts: Facts) -> Card:
         actions=[Action(id="facts", title="Missing facts", tool="facts", pointer="/facts", missing=["/order_number"])],
         quotes=quote_mail(ticket),
     )
-
-
-def explain_missing(ticket: Ticket, facts: Facts) -> str:
-    """Say why the agent cannot tell the order."""
-    if ticket.lookalikes and facts.order_number in ("", ticket.order_number or ""):
-        return f"the order number “{ticket.lookalikes[0]}” only looks like one"
-    if facts.order_number:
-        return f"order {facts.order_number} is not known"
-    return f"which order: {' or '.join(ticket.numbers[:5])}" if ticket.numbers[1:] else "no order number found"
 
 
 def ask_whether_right(ticket: Ticket, draft: Draft, doubts: Sequence[str]) -> Card:
@@ -108,10 +103,7 @@ def summarise(draft: Draft, amount: Decimal) -> str:
     words = ["Nothing is to be paid, as was decided." if draft.refused else _explain_reason(draft), *draft.heeded]
     if draft.unheeded:
         words.append(f"I could not apply the feedback from {join_names(draft.unheeded)}; the proposal is unchanged.")
-    currency, rest = draft.order.currency, draft.order.refundable
-    if draft.due > rest:
-        due = show_money(draft.due, currency)
-        words.append(f"That would be {due}, and only {show_money(rest, currency)} is left of the payment.")
+    currency = draft.order.currency
     mine = show_money(draft.amount, currency)
     edited = f"A reviewer made it {show_money(amount, currency)}; I had {mine}."
     return " ".join([*words, f"That makes {mine}." if amount == draft.amount else edited])
@@ -129,16 +121,6 @@ def _explain_reason(draft: Draft) -> str:
         return "The mail says that it was sent back, but no parcel of this order has come in yet."
     rest = f"; {list_items(out)} did not" if out else ", all that was ordered, so shipping is given back too"
     return f"{list_items(back)} came back{rest}."
-
-
-def answer_reviewer(draft: Draft, amount: Decimal) -> str:
-    """Answer a reviewer's question with what the agent went by."""
-    order = draft.order
-    paid, rest = show_money(order.paid, order.currency), show_money(order.refundable, order.currency)
-    return (
-        f"{summarise(draft, amount)} I read the mail as “{draft.reason}”. {paid} was paid on {order.paid_on}, {rest} "
-        f"is left. The money goes back to the card ending {order.card}. I have no model, so that is all I can tell."
-    )
 
 
 def write_letter(name: str, draft: Draft) -> str:

@@ -5,8 +5,7 @@
   two decimals; other currencies are exchanged at fixed rates. A refusal (4xx) did nothing and is not remembered.
 - `GET /charges/<id>` returns the amount paid, the amount `refunded` of it, and its `refunds`, each with the `reference`
   that its request gave. Each order of the shop's file has a charge `ch_<order>`.
-- `POST /refunds/<id>/cancel` takes a refund back, and may be repeated. `GET /refunds/<id>` and
-  `GET /refunds/by-key/<key>` read one, 404 where there is none.
+- `POST /refunds/<id>/cancel` takes a refund back. `GET /refunds/<id>` and `GET /refunds/by-key/<key>` read one.
 - `POST /orders`, `/prices` and `/releases` take any object; `POST /orders/<id>/withdraw` takes it back.
 - `GET /ledger` lists every entry: JSON, or a page of the refunds for a person's browser.
 - `POST /faults` {on: charges|refunds|cancel|reads, kind, times?, match?, seconds?} makes the next `times` requests
@@ -122,7 +121,10 @@ class Handler(BaseHTTPRequestHandler):
             for method, pattern, on, work in ROUTES:
                 if method == self.command and (match := re.fullmatch(pattern, path)):
                     name = unquote(match[1]) if match.groups() else method
-                    name = self.read_key() if on and name == "POST" else name
+                    if on and name == "POST":
+                        name = self.headers.get("Idempotency-Key", "")
+                        if not 1 <= len(name) <= 200:
+                            raise RequestRefused(400, "an Idempotency-Key of 1 to 200 characters is needed")
                     fault = self.server.take_fault(on, name, str(body.get("amount")))
                     return self.perform(partial(work, self.server, name, body), fault)
             raise RequestRefused(404, f"there is nothing to {self.command} here")
@@ -151,13 +153,6 @@ class Handler(BaseHTTPRequestHandler):
     def finish(self) -> None:
         if self.connection.fileno() >= 0:  # not cut
             super().finish()
-
-    def read_key(self) -> str:
-        """Return the request's idempotency key. Raises RequestRefused."""
-        key: str = self.headers.get("Idempotency-Key", "")
-        if not 1 <= len(key) <= 200 or not key.isprintable():
-            raise RequestRefused(400, "an Idempotency-Key of 1 to 200 characters is needed")
-        return key
 
     def read_body(self) -> Body:
         """Return the request's JSON object; an empty one where there is no body. Raises RequestRefused."""
@@ -188,17 +183,16 @@ class Handler(BaseHTTPRequestHandler):
 
 
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Payment sandbox</title><style>:root {{ color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif }}
-td, th {{ padding: .3rem; text-align: start; overflow-wrap: anywhere }}</style>
+<title>Payment sandbox</title><style>:root {{ color-scheme: light dark; font: 14px/2 sans-serif }}</style>
 <h1>Payment sandbox</h1><p>No money moves here. Each refund stands here once, however often it was asked for.</p>
-<table><thead><tr>{}</thead><tbody>{}</tbody></table></html>"""
+<table><tr>{}{}</table></html>"""
 COLUMNS = ("at", "id", "charge", "amount", "currency", "card", "reason", "status", "key")
 
 
 def draw_page(refunds: list[Body]) -> str:
     """Return a page of the refunds as they stand, the newest first."""
+    rows = (format_html_join("", "<td>{}", ((it[name],) for name in COLUMNS)) for it in reversed(refunds))
     head = format_html_join("", "<th scope=col>{}", ((name,) for name in COLUMNS))
-    rows = (format_html_join("", "<td>{}", ((refund[name],) for name in COLUMNS)) for refund in reversed(refunds))
     return format_html(PAGE, head, format_html_join("", "<tr>{}", ((row,) for row in rows)))
 
 

@@ -276,8 +276,9 @@ def test_a_question_at_the_gate_is_answered_from_the_facts_and_from_the_amount_a
     gate = open_gate(run)
     assert answering.answer(questions.ask(gate, by=ann(run.team), text="Why this amount?", key="why").pk)
     [words] = [entry.text or "" for entry in thread.of_gate(gate) if entry.by_agent]
-    assert "That makes €1,284.00. I read the mail as “returned”. €1,446.80 was paid on 2026-11-02" in words
-    assert "The money goes back to the card ending 4417. I have no model" in words
+    assert words.endswith(
+        "That makes €1,284.00. I read the mail as “returned”. I have no model, so that is all I can tell."
+    )
     assert [entry.kind for entry in thread.of_gate(gate)].count("gate.unanswered") == 0
 
 

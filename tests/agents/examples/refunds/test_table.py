@@ -29,6 +29,7 @@ TABLE = ROOT / "docs" / "refunds.md"
 AT_RISK = "high"
 Row = Callable[["Shop"], None]
 ROWS: dict[str, Row] = {}
+HEAD = refunds_orders.BUNDLED.read_text().splitlines()[0] + "\n"
 NUMBERS = itertools.count(30001)  # the provider remembers every order's payment
 
 
@@ -38,7 +39,7 @@ class Shop:
     def __init__(self, world: World, orders: Path) -> None:
         self.world, self.team = world, make_team()
         self.orders = orders
-        orders.write_text(",".join(refunds_orders.COLUMNS) + "\n")
+        orders.write_text(HEAD)
 
     def order(self, *items: tuple[str, int, str, str], currency: str = "EUR", shipping: str = "5.00") -> str:
         """A new order's number. Items: name, quantity, price, the day on which it came back or nothing."""
@@ -71,7 +72,7 @@ CORD = ("Linen cord", 2, "10.00", "")
 def shared_sandbox(start_sandbox: Callable[..., World], tmp_path_factory: pytest.TempPathFactory) -> World:
     """A provider that knows the orders of these tests."""
     orders = tmp_path_factory.mktemp("shop") / "orders.csv"
-    orders.write_text(",".join(refunds_orders.COLUMNS) + "\n")
+    orders.write_text(HEAD)
     world = start_sandbox(env={"HOLDPOINT_REFUNDS_ORDERS": str(orders)})
     world.orders = orders  # type: ignore[attr-defined]
     return world
@@ -220,6 +221,20 @@ def lookalike(shop: Shop) -> None:
 @row("anything else in the number's word")
 def attached_letter(shop: Shop) -> None:
     asks_for_facts(shop.mail(f"Order A{shop.order()} never arrived."), "no order number found")
+
+
+@row("the same mail again")
+def same_mail(shop: Shop) -> None:
+    text = f"Order {shop.order()} never arrived."
+    first = shop.mail(text)
+    doubts(shop.mail(text), f"The same mail came before and is handled in R-{first.pk}", yes="45.00")
+    decide(first, "reject", comment="A mistake of mine.")
+    assert advance_to_rest(first).status == "cancelled"
+    text = f"Order {shop.order()} never arrived, I say."
+    stopped = shop.mail(text)
+    decide(stopped, "reject", comment="A mistake of mine.")
+    advance_to_rest(stopped)
+    proposes(shop.mail(text), "45.00")
 
 
 @row("an order that is not the sender's")
