@@ -7,6 +7,7 @@ twice does nothing, and no worker is busy for long.
 
 from __future__ import annotations
 
+from checkpoints.audit import database
 from checkpoints.audit import sealer
 from checkpoints.audit.database import UnsealedTail
 from checkpoints.audit.database import VerificationWalk
@@ -86,13 +87,13 @@ def go_on(verification: int, *, within: float = SLICE) -> bool:
 
 def _slice(verification: Verification, within: float) -> bool:
     place = decode_canonical(bytes(verification.place))
-    walk = VerificationWalk.from_json(place, key=event_proof.seal_key()) if place else sealer.begin()
+    walk = VerificationWalk.from_json(place, key=event_proof.seal_key()) if place else database.begin()
     until = time.monotonic() + within
     problems: list[IntegrityProblem] = []
     while not walk.done:
         problems += walk.step()
         if time.monotonic() >= until and not walk.done:
-            return verification.put_down(walk.to_json(), problems, total=sealer.total_seals(walk))
+            return verification.put_down(walk.to_json(), problems, total=database.total_seals(walk))
     problems += walk.chain.digests()
-    problems += sealer.exported_seals()
+    problems += database.exported_seals()
     return verification.end(walk.to_json(), problems)

@@ -8,9 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agents.examples.assistant import commands
-from agents.examples.assistant.state import RunCommand
-from agents.examples.assistant.words import assess
+from agents.examples.assistant import tools
+from agents.examples.assistant.calls import Call, assess_calls
 from tests.factories.driven_runs import advance_to_rest, decide
 from tests.harness.waiting import until
 
@@ -19,7 +18,7 @@ from .endpoint import Endpoint
 
 
 def run(folder: Path, *argv: str, seconds: float = 20) -> str:
-    return commands.run(list(argv), folder=str(folder), seconds=seconds)
+    return tools.run_command(list(argv), folder=str(folder), seconds=seconds)
 
 
 def test_it_gets_no_secret_of_the_worker(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +55,7 @@ def test_it_runs_in_the_folder_and_tells_how_it_ended(folder: Path) -> None:
 
 def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(folder: Path) -> None:
     said = run(folder, "sh", "-c", "sleep 600 & echo $! > child; sleep 600", seconds=0.5)
-    assert said == "It was ended after 0.5 seconds."
+    assert said == "It ended after 0.5 seconds."
     child = int((folder / "child").read_text())
     until(lambda: not alive(child), what="its child is gone")
 
@@ -90,11 +89,9 @@ def test_it_reads_nothing(folder: Path) -> None:
     (["cat", "a/../../b"], "high", "outside the folder"),
 ])  # fmt: skip
 def test_the_risk_is_by_rule(argv: list[str], level: str, reason: str) -> None:
-    from agents.examples.assistant.state import Running
-
-    found, reasons = assess([Running(id="a", ref="a", arguments=RunCommand(argv=argv))], [])
-    assert found == level
-    assert any(reason in each for each in reasons)
+    risk, reasons = assess_calls([Call(tool="run_command", id="a", ref="a", arguments={"argv": argv})], [])
+    assert risk == level
+    assert any(reason in text for text in reasons)
 
 
 def alive(pid: int) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agents.examples.assistant.model import pause
 from agents.runner import engine
 from checkpoints.models import Run
 from tests.factories.driven_runs import advance, advance_to_rest, answer, failures, open_gate, state, trail
@@ -78,7 +77,7 @@ def test_an_endpoint_that_is_not_there_is_tried_again(endpoint: Endpoint, settin
 
 
 @pytest.mark.parametrize(("fault", "words"), [
-    (Reply(status=401), "refuses OPENAI_API_KEY"),
+    (Reply(status=401), "Check OPENAI_API_KEY"),
     (Reply(status=404), "HOLDPOINT_ASSISTANT_MODEL"),
     (Reply(status=429, code="insufficient_quota"), "no quota"),
     (Reply(status=400, code="context_length_exceeded"), "HOLDPOINT_ASSISTANT_CONTEXT"),
@@ -176,11 +175,3 @@ def test_free_calls_need_no_gate(endpoint: Endpoint, folder: Any) -> None:
     assert endpoint.told() == ["a.txt  5 bytes", "hello"]
     assert ("gate", "review") not in trail(run)
 
-
-def test_a_pause_is_read_in_seconds_and_as_a_date_and_is_bounded() -> None:
-    assert pause("2.5") == 2.5
-    assert pause("1e9") == 900.0
-    assert pause("-4") == 0.0
-    assert pause("nan") is None
-    assert pause("soon") is None
-    assert pause("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0

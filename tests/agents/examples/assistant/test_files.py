@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agents.examples.assistant import files
-from agents.examples.assistant.files import FileRefused
+from agents.examples.assistant import tools
+from agents.examples.assistant.tools import FileRefused
 from agents.moves import rewind
 from tests.approvals.cards.verdicts.test_loops import seq_of
 from tests.approvals.cards.verdicts.verdict_forms import edit, say
@@ -34,9 +34,9 @@ def surroundings(folder: Path) -> None:
 def test_no_path_leads_out_of_the_folder(path: str, folder: Path) -> None:
     before = sorted(folder.parent.iterdir())
     with pytest.raises(FileRefused):
-        files.read(str(folder), path)
+        tools.read_text(str(folder), path)
     with pytest.raises(FileRefused):
-        files.write(str(folder), path, "x", was={"before": None, "mode": 0o644, "made": []}, key="k" * 64)
+        tools.write_file(str(folder), path, "x", was={"before": None, "made": []}, shown=None, key="k" * 64)
     assert sorted(folder.parent.iterdir()) == before
     assert (folder.parent / "secret").read_text() == "s3cret"
 
@@ -61,7 +61,7 @@ def test_a_reviewer_cannot_lead_a_write_out_of_the_folder_either(endpoint: Endpo
 def test_a_pipe_is_no_file_and_holds_nobody_up(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     with pytest.raises(FileRefused, match="is no file"):
-        files.read(str(folder), "pipe")
+        tools.read_text(str(folder), "pipe")
 
 
 def test_a_link_that_takes_a_files_place_meanwhile_is_not_written_through(endpoint: Endpoint, folder: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_file_that_changed_since_it_was_shown_is_not_written_over(endpoint: En
     (folder / "notes.md").write_text("before")
     run = begun(endpoint, calling(WRITE), DONE)
     [quote] = open_gate(run).asked.quotes
-    assert (quote.label, state(run)["there"][0]["text"]) == ("notes.md", "before")
+    assert (quote.label, state(run)["replaced"][0]["text"]) == ("notes.md", "before")
     (folder / "notes.md").write_text("somebody else's")
     decide(run)
     assert advance_to_rest(run).status == "completed"

@@ -44,7 +44,7 @@ def test_four_calls_one_approved_one_edited_one_refused_and_one_answered_make_on
     assert [row.step for row in effects(run)] == ["write_file", "run_command"]
     written, counted, removed, told = endpoint.told()
     assert written == "notes.md is written: 8 bytes."
-    assert 'argv/1: from "-l" to "-c"' in counted
+    assert '-argv: ["wc", "-l", "notes.md"]\n+argv: ["wc", "-c", "notes.md"]' in counted
     assert "8 notes.md" in counted
     assert "Ann" in counted
     assert "refused" in removed

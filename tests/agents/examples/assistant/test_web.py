@@ -13,8 +13,8 @@ import brotli  # type: ignore[import-untyped]
 import httpx
 import pytest
 
-from agents.examples.assistant import web
-from approvals.outbound import targets
+from agents.examples.assistant import tools
+from approvals.outbound import addresses
 from tests.factories.driven_runs import advance_to_rest, decide, effects, open_gate
 
 from .assistant_runs import DONE, begun, calling
@@ -68,7 +68,7 @@ def inside(settings: Any) -> None:
 
 @pytest.mark.usefixtures("inside")
 def test_a_page_is_told_as_text(site: str) -> None:
-    assert web.get(f"{site}/x?y=1") == "HTTP 200 OK, text/plain\n\ngr\u00fcezi"
+    assert tools.fetch_address(f"{site}/x?y=1") == "HTTP 200 OK, text/plain\n\ngr\u00fcezi"
     assert Site.asked == [f"{site.removeprefix('http://')}/x?y=1"]
 
 
@@ -76,45 +76,35 @@ def test_a_page_is_told_as_text(site: str) -> None:
 @pytest.mark.parametrize("path", ["bomb", "two"])
 def test_a_packed_body_is_not_unpacked(site: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Less than a kilobyte of brotli became a gigabyte: it was counted when it was unpacked."""
-    said = web.get(f"{site}/{path}")
+    said = tools.fetch_address(f"{site}/{path}")
     assert "which was not asked for: nothing of it is told." in said
     assert len(said) < 200
-    assert web.get(f"{site}/plain").endswith("as it is")
+    assert tools.fetch_address(f"{site}/plain").endswith("as it is")
     unpack = Mock(side_effect=httpx.Response.iter_bytes, autospec=True)
     monkeypatch.setattr(httpx.Response, "iter_bytes", unpack)
-    web.get(f"{site}/long")
+    tools.fetch_address(f"{site}/long")
     assert not unpack.called
-
-
-@pytest.mark.parametrize("charset", ["undefined", "idna", "punycode", "unicode_escape", "utf-7", "a\0b", "rot13"])
-def test_what_a_page_says_of_its_characters_breaks_nothing(charset: str) -> None:
-    """Python has codecs that always raise, and some whose text no state holds: such a page failed the run's step."""
-    answer = httpx.Response(200, headers={"Content-Type": f"text/plain; charset={charset}"})
-    text = b"\\ud800 +2AA- \xff".decode(web._charset(answer), errors="replace")
-    assert text.encode() == b"\\ud800 +2AA- \xef\xbf\xbd"
-    latin = httpx.Response(200, headers={"Content-Type": "text/plain; charset=ISO-8859-1"})
-    assert web._charset(latin) == "iso-8859-1"
 
 
 @pytest.mark.usefixtures("inside")
 def test_a_redirect_is_told_and_not_followed(site: str) -> None:
-    told = web.get(f"{site}/moved")
+    told = tools.fetch_address(f"{site}/moved")
     assert f"{site}/secret" in told
     assert len(Site.asked) == 1
 
 
 @pytest.mark.usefixtures("inside")
 def test_a_body_is_bounded_and_must_be_text(site: str) -> None:
-    assert len(web.get(f"{site}/long")) < 17_000
-    assert "no text" in web.get(f"{site}/picture")
-    assert web.get(f"{site}/odd").endswith("odd")
+    assert len(tools.fetch_address(f"{site}/long")) < 17_000
+    assert "no text" in tools.fetch_address(f"{site}/picture")
+    assert tools.fetch_address(f"{site}/odd").endswith("odd")
 
 
 @pytest.mark.parametrize(
     "url", ["file:///etc/passwd", "ftp://a.example/", "http://", "nonsense", "http://u:p@a.example/"]
 )
 def test_what_is_no_address_is_not_fetched(url: str) -> None:
-    assert web.get(url).startswith("Nothing was fetched")
+    assert tools.fetch_address(url).startswith("Nothing was fetched")
 
 
 def test_an_address_inside_is_refused_unless_a_setting_allows_it(site: str, endpoint: Endpoint) -> None:
@@ -136,7 +126,7 @@ def test_a_name_is_looked_up_once_and_that_is_connected_to(site: str, monkeypatc
         return [(2, 1, 6, "", ("127.0.0.1" if host in ("rebound.example", "127.0.0.1") else "192.0.2.1", port))]
 
     monkeypatch.setattr("socket.getaddrinfo", says)
-    assert "gr\u00fcezi" in web.get(f"http://rebound.example:{port}/")
+    assert "gr\u00fcezi" in tools.fetch_address(f"http://rebound.example:{port}/")
     assert [host for host in asked if host == "rebound.example"] == ["rebound.example"]
 
 
