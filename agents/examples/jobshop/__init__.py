@@ -1,55 +1,74 @@
 """The jobshop agent: it schedules a job shop, and when a machine breaks down it repairs the schedule in two ways.
 
-1. Two steps plan: `sequence` orders the jobs on each machine, by a dispatching rule, and `time` sets their times. Their
-   output is validated by code that shares nothing with them (`check`).
+1. Two steps plan: `sequence` orders the jobs on each machine, by a dispatching rule, and `set_times` sets their times.
+   Their output is validated by code that shares nothing with them (`check`).
 2. A machine breaks down: the input says which, from when and until when. Values that are missing are derived, so that
    every run has a breakdown: the machine with the most work, at a quarter of the schedule, for a tenth of it.
-3. `repair_locally` shifts the operations that must wait and swaps neighbours around them (`local`); `solve_globally`
+3. `repair_locally` shifts the operations that must wait and swaps neighbours around them (`repair`); `solve_globally`
    plans everything anew that has not begun (`solver`). Both are validated as the first schedule was.
 4. A person sees both as charts, with what each moves, when it ends and how long it took to find, and chooses one or
-   sends both back: "keep job 3" holds that job to its planned times.
-5. The chosen one is published on the shop floor's board (`floor`), from where it can be withdrawn.
+   sends both back: "keep job 3" holds that job to its planned times (`card`).
+5. The chosen one is published on the shop floor's board, from where it can be withdrawn (`schedule`).
 """
 
 from __future__ import annotations
 
+from . import card
+from . import repair
+from . import schedule
+from . import solver
+from .card import Feedback
+from .check import find_faults
+from .repair import Situation
+from .schedule import Breakdown
+from .schedule import Downtime
+from .schedule import Published
+from .schedule import Repair
+from .schedule import Schedule
+from .shop import Shop
+from .shop import Source
+from .shop import read_shop
+from agents import Agent
+from agents import AgentError
+from agents import Card
+from agents import StepFailed
+from agents import effect
+from agents import gate
+from agents import step
+from agents import undo
+from agents import upcast
+from agents import validator
+from agents.examples.nouns import Noun
+from agents.examples.nouns import keep_state
+from approvals.english import count_of
 import time
 from pathlib import Path
+from pydantic import Field
+from pydantic import ValidationError
+from pydantic import ValidationInfo
+from pydantic import field_validator
 from typing import Any
+from typing import Literal
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
-from agents import Agent, AgentError, Card, StepFailed, effect, gate, step, undo, upcast, validator
-from agents.examples.nouns import Noun
-from approvals.english import count_of
+class Effort(Noun):
+    """How hard to plan: the agent's configuration."""
 
-from . import check, floor, local, planning, schedules, solver, words
-from . import feedback as reviewers
-from .breakdown import Situation
-from .reading import read_shop, write_shop
-from .state import (
-    Breakdown,
-    Chosen,
-    Decision,
-    Downtime,
-    Effort,
-    Feedback,
-    Instance,
-    Published,
-    Repair,
-    Schedule,
-    Source,
-)
+    rule: Literal["most work remaining", "shortest first", "longest first", "first come"] = "most work remaining"
+    radius: int = Field(default=6, ge=0, le=100)  # rings around what was hit
+    swaps: int = Field(default=2_000, ge=0, le=1_000_000)  # that are tried
+    seconds: float = Field(default=5.0, gt=0, le=240)  # that the solver has
+    workers: int = Field(default=2, ge=1, le=64)  # its threads
 
 
 class JobShop(Agent):
     """Schedule a job shop, mend the schedule after a breakdown in two ways, ask which, and publish it."""
 
     name = "jobshop"
-    version = "2"
+    version = "3"
     team = "Planning"
     libraries = ("ortools",)
-
+    from_2 = keep_state("2")
     Config = Effort
 
     class State(Noun):
@@ -57,15 +76,15 @@ class JobShop(Agent):
 
         source: Source
         breakdown: Breakdown = Field(default_factory=Breakdown)
-        instance: Instance | None = None
+        instance: Shop | None = None
         orders: list[list[int]] = Field(default_factory=list)  # by machine, its jobs in order
         plan: Schedule | None = None
         downtime: Downtime | None = None
         local_repair: Repair | None = None
         global_plan: Repair | None = None
         feedback: list[Feedback] = Field(default_factory=list)
-        decision: Decision | None = None
-        chosen: Chosen = ""
+        decision: dict[str, Any] | None = None
+        chosen: Literal["", "local", "global"] = ""
         published: Published | None = None
 
         @field_validator("breakdown")
@@ -82,7 +101,8 @@ class JobShop(Agent):
     def from_1(cls, state: dict[str, Any]) -> dict[str, Any]:
         """Version 1 read other forms of a shop too; what it read is in `instance`."""
         if shop := state.get("instance"):
-            state["source"]["text"] = write_shop(shop["jobs"], shop["machines"])
+            rows = ["  ".join(f"{machine} {duration}" for machine, duration in job) for job in shop["jobs"]]
+            state["source"]["text"] = "\n".join([f"{len(rows)} {shop['machines']}", *rows])
         return state
 
     @classmethod
@@ -105,152 +125,119 @@ class JobShop(Agent):
     @step(title="Read the shop's orders", uses=[read_shop])
     def read_shop(self, source: Source) -> dict[str, Any]:
         """Read the shop from its file's text."""
-        shop = read_shop(source.text)
-        return {"instance": Instance(machines=shop.machines, jobs=shop.jobs)}
+        return {"instance": read_shop(source.text)}
 
-    @step(title="Put the jobs in order", uses=[planning.sequenced])
-    def sequence(self, instance: Instance, feedback: list[Feedback]) -> dict[str, Any]:
+    @step(title="Put the jobs in order", uses=[repair.sequence_jobs])
+    def sequence(self, instance: Shop, feedback: list[Feedback]) -> dict[str, Any]:
         """Say who comes next on each machine; by another rule each time that the schedule was refused."""
-        refused = reviewers.count_refusals(feedback, "check_plan")
-        rule = planning.rule_after(self.config.rule, refused)
+        rules = list(repair.RULES)
+        refused = card.count_refusals(feedback, "check_plan")
+        rule = rules[(rules.index(self.config.rule) + refused) % len(rules)]
         self.note(f"Rule: {rule}.")
-        return {"orders": planning.sequenced(instance.plant, rule)}
+        return {"orders": repair.sequence_jobs(instance, rule)}
 
-    @step(title="Set the times", uses=[planning.timed], validators=["check_plan"], rings=1)
-    def set_times(self, instance: Instance, orders: list[list[int]]) -> dict[str, Any]:
+    @step(title="Set the times", uses=[repair.time_jobs], validators=["check_plan"], rings=1)
+    def set_times(self, instance: Shop, orders: list[list[int]]) -> dict[str, Any]:
         """Say when each operation starts: as early as the orders let it."""
-        plant = instance.plant
-        try:
-            starts = planning.timed(plant, orders)
-        except planning.OrdersRefused as error:
-            raise StepFailed(str(error)) from error
-        plan = schedules.planned(plant, starts)
+        starts = repair.time_jobs(instance, orders)
+        if starts is None:
+            raise StepFailed("The machines' orders wait for each other in a circle.")
+        plan = schedule.make_schedule(instance, starts)
         self.note(f"The schedule ends at {plan.makespan:,}.")
         return {"plan": plan}
 
     @validator
-    def check_plan(self, instance: Instance, plan: Schedule) -> list[str] | None:
+    def check_plan(self, instance: Shop, plan: Schedule) -> list[str] | None:
         """The first schedule keeps every rule of the shop."""
-        return check.find_faults(instance.jobs, plan.operations) or None
+        return find_faults(instance.jobs, plan.operations) or None
 
-    @step(title="Place the breakdown", uses=[schedules.derived])
-    def break_down(self, instance: Instance, plan: Schedule, breakdown: Breakdown) -> dict[str, Any]:
+    @step(title="Place the breakdown", uses=[schedule.derive_downtime])
+    def break_down(self, instance: Shop, plan: Schedule, breakdown: Breakdown) -> dict[str, Any]:
         """A machine stops: as the input says, and where it does not, as the schedule suggests."""
-        downtime = schedules.derived(breakdown, instance.plant, plan)
+        downtime = schedule.derive_downtime(breakdown, instance, plan)
         self.note(f"Machine {downtime.machine} stops at {downtime.since} and is back at {downtime.until}.")
         return {"downtime": downtime}
 
-    @step(
-        title="Repair the schedule locally",
-        uses=[Situation, local.repaired, local.timed],
-        validators=["check_local"],
-    )
+    @step(title="Repair the schedule locally", uses=[Situation, repair.repair_locally], validators=["check_local"])
     def repair_locally(
-        self, instance: Instance, plan: Schedule, downtime: Downtime, feedback: list[Feedback]
+        self, instance: Shop, plan: Schedule, downtime: Downtime, feedback: list[Feedback]
     ) -> dict[str, Any]:
         """Shift what must wait, and swap neighbours around it; after a refusal only shift."""
         began = time.monotonic()
-        now = schedules.situation(instance, plan, downtime, feedback)
-        limit = 0 if reviewers.count_refusals(feedback, "check_local") else self.config.swaps
-        found = local.repaired(now, radius=self.config.radius, limit=limit)
-        swaps = count_of(found.swaps, "swap")
-        how = f"The local repair shifts what must wait and makes {swaps}, of {found.tried:,} that it tried."
-        made = schedules.repair(now, found.starts, seconds=time.monotonic() - began, how=how)
-        self.note(f"{how} It ends at {made.makespan:,}.")
-        return {"local_repair": made}
+        now = _situation(instance, plan, downtime, feedback)
+        limit = 0 if card.count_refusals(feedback, "check_local") else self.config.swaps
+        best = repair.repair_locally(now, radius=self.config.radius, limit=limit)
+        swaps = counted(best.swaps, "swap")
+        how = f"The local repair shifts what must wait and makes {swaps}, of {best.tried:,} that it tried."
+        repaired = schedule.make_repair(now, best.starts, seconds=time.monotonic() - began, how=how)
+        self.note(f"{how} It ends at {repaired.makespan:,}.")
+        return {"local_repair": repaired}
 
     @validator
-    def check_local(
-        self, instance: Instance, plan: Schedule, downtime: Downtime, local_repair: Repair
-    ) -> list[str] | None:
+    def check_local(self, instance: Shop, plan: Schedule, downtime: Downtime, local_repair: Repair) -> list[str] | None:
         """The local repair keeps every rule of the shop, the machine's standstill and what has begun."""
-        return _faults(instance, plan, downtime, local_repair)
+        return find_faults(instance.jobs, local_repair.operations, stop=downtime, before=plan.operations) or None
 
-    @step(title="Solve the schedule anew", uses=[Situation, solver.solved], validators=["check_global"])
+    @step(title="Solve the schedule anew", uses=[Situation, solver.solve], validators=["check_global"])
     def solve_globally(
-        self, instance: Instance, plan: Schedule, downtime: Downtime, feedback: list[Feedback]
+        self, instance: Shop, plan: Schedule, downtime: Downtime, feedback: list[Feedback]
     ) -> dict[str, Any]:
         """Plan everything anew that has not begun."""
-        solver.load()
+        solver.load_solver()
         began = time.monotonic()
-        now = schedules.situation(instance, plan, downtime, feedback)
-        found = solver.solved(now, seconds=self.config.seconds, workers=self.config.workers)
-        proof = "and nothing could end sooner" if found.proven else f"and nothing can end before {found.bound:,}"
-        how = f"The global plan sets {count_of(len(now.free), 'operation')} anew, {proof}."
-        made = schedules.repair(now, found.starts, seconds=time.monotonic() - began, how=how)
-        self.note(f"{how} It ends at {made.makespan:,}.")
-        return {"global_plan": made}
+        now = _situation(instance, plan, downtime, feedback)
+        best = solver.solve(now, seconds=self.config.seconds, workers=self.config.workers)
+        proof = "and nothing could end sooner" if best.proven else f"and nothing can end before {best.bound:,}"
+        how = f"The global plan sets {counted(len(now.free), 'operation')} anew, {proof}."
+        solved = schedule.make_repair(now, best.starts, seconds=time.monotonic() - began, how=how)
+        self.note(f"{how} It ends at {solved.makespan:,}.")
+        return {"global_plan": solved}
 
     @validator
-    def check_global(
-        self, instance: Instance, plan: Schedule, downtime: Downtime, global_plan: Repair
-    ) -> list[str] | None:
+    def check_global(self, instance: Shop, plan: Schedule, downtime: Downtime, global_plan: Repair) -> list[str] | None:
         """The global plan keeps every rule of the shop, the machine's standstill and what has begun."""
-        return _faults(instance, plan, downtime, global_plan)
+        return find_faults(instance.jobs, global_plan.operations, stop=downtime, before=plan.operations) or None
 
     @gate(title="Choose a schedule", policy="schedules", allows=["dispatch"], on_reject="repair_locally")
     def choose(
-        self,
-        source: Source,
-        instance: Instance,
-        plan: Schedule,
-        downtime: Downtime,
-        local_repair: Repair,
-        global_plan: Repair,
-        feedback: list[Feedback],
-    ) -> Card:
+        self, source: Source, instance: Shop, plan: Schedule, downtime: Downtime, local_repair: Repair,
+        global_plan: Repair, feedback: list[Feedback],
+    ) -> Card:  # fmt: skip
         """Ask which of the two goes to the shop floor."""
-        now = schedules.situation(instance, plan, downtime, feedback)
-        kept, unread = reviewers.read_feedback(feedback, len(instance.jobs))
-        charts, question = words.compare(plan, local_repair, global_plan)
-        return Card(
-            title=f"Machine {downtime.machine} is down: choose how {source.name} goes on",
-            summary=words.summarise(downtime, plan, local_repair, global_plan, kept=sorted(kept)),
-            resource=f"{source.name}, {count_of(instance.size, 'operation')}",
-            risk="medium",
-            reasons=words.list_reasons(
-                plan,
-                local_repair,
-                global_plan,
-                hit=len(now.hit),
-                broken=schedules.displaced(now),
-                unread=unread,
-            ),
-            charts=charts,
-            question=question,
-            quotes=words.quote_feedback(feedback),
-        )
+        now = _situation(instance, plan, downtime, feedback)
+        return card.ask_which(source.name, now, plan, local_repair, global_plan, feedback)
 
     @step(title="Take the choice")
-    def take_choice(self, decision: Decision | None) -> dict[str, Any]:
+    def take_choice(self, decision: dict[str, Any] | None) -> dict[str, Any]:
         """Take down what was chosen."""
-        choice = (decision.answer or {}).get("choice", "") if decision else ""
+        choice = ((decision or {}).get("answer") or {}).get("choice", "")
         if choice not in ("local", "global"):
             raise StepFailed("Nobody chose between the two schedules.")
         return {"chosen": choice}
 
     @effect(title="Send the schedule to the shop floor", undo="withdraw", idempotent=True, readable="on_the_board")
     def dispatch(
-        self, source: Source, local_repair: Repair, global_plan: Repair, chosen: Chosen, *, key: str
+        self, source: Source, local_repair: Repair, global_plan: Repair, chosen: str, *, key: str
     ) -> dict[str, Any]:
         """Publish the chosen schedule on the shop floor's board."""
-        schedule = local_repair if chosen == "local" else global_plan
-        published = floor.publish(source.name, schedule, key)
-        self.note(f"Published under the key {key[:8]}; the schedule ends at {schedule.makespan:,}.")
+        sheet = local_repair if chosen == "local" else global_plan
+        published = schedule.publish(source.name, sheet, key)
+        self.note(f"Published under the key {key[:8]}; the schedule ends at {sheet.makespan:,}.")
         return {"published": published}
 
     def on_the_board(self, *, key: str) -> dict[str, Any] | None:
         """Return what was published under a key, None if nothing was."""
-        published = floor.find(key)
-        return {"published": published} if published else None
+        sheet = schedule.find_sheet(key)
+        return {"published": Published(key=key, file=sheet.name)} if sheet.is_file() else None
 
     @undo(idempotent=True)
     def withdraw(self, published: Published | None) -> None:
         """Take the schedule off the board."""
         if published:
-            floor.withdraw(published.key)
+            schedule.find_sheet(published.key).unlink(missing_ok=True)
 
 
-def _faults(instance: Instance, plan: Schedule, downtime: Downtime, repair: Repair) -> list[str] | None:
-    stop = (downtime.machine, downtime.since, downtime.until)
-    return check.find_faults(instance.jobs, repair.operations, stop=stop, before=plan.operations) or None
+def _situation(shop: Shop, plan: Schedule, downtime: Downtime, feedback: list[Feedback]) -> Situation:
+    """Describe what is to be decided anew, and which jobs are not to move."""
+    still, _ = card.read_feedback(feedback, len(shop.jobs))
+    return Situation(shop, [row[3] for row in sorted(plan.operations)], downtime, frozenset(still))

@@ -174,4 +174,3 @@ def test_free_calls_need_no_gate(endpoint: Endpoint, folder: Any) -> None:
     assert run.status == "completed"
     assert endpoint.told() == ["a.txt  5 bytes", "hello"]
     assert ("gate", "review") not in trail(run)
-

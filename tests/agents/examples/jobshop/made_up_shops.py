@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from agents.examples.jobshop import planning
-from agents.examples.jobshop.breakdown import Down, Situation
-from agents.examples.jobshop.reading import Job
-from agents.examples.jobshop.shop import Plant
-from agents.examples.jobshop.state import Instance
+from agents.examples.jobshop import repair
+from agents.examples.jobshop.repair import Situation
+from agents.examples.jobshop.schedule import Downtime
+from agents.examples.jobshop.shop import Job, Shop
 
 THREE = "3 3\n0 3 1 2 2 2\n0 2 2 1 1 4\n1 4 2 3 0 1\n"
 
@@ -21,25 +20,25 @@ def jobs(draw: st.DrawFn, *, machines: int) -> list[Job]:
 
 
 @st.composite
-def instances(draw: st.DrawFn) -> Instance:
+def shops(draw: st.DrawFn) -> Shop:
     machines = draw(st.integers(1, 5))
-    return Instance(machines=machines, jobs=draw(jobs(machines=machines)))
+    return Shop(machines=machines, jobs=draw(jobs(machines=machines)))
 
 
 @st.composite
 def situations(draw: st.DrawFn) -> Situation:
     """A planned shop, tight or with gaps, in which a machine breaks down before, during or after the work."""
-    instance = draw(instances())
-    plant = instance.plant
+    shop = draw(shops())
     gaps = draw(st.integers(1, 2))
-    starts = [start * gaps for start in planned(plant, draw(st.sampled_from(sorted(planning.RULES))))]
-    ends = [start + plant.duration[op] for op, start in enumerate(starts)]
-    since = draw(st.integers(0, max(ends) + 3))
-    down = Down(draw(st.integers(0, plant.machines - 1)), since, since + draw(st.integers(1, 12)))
-    kept = draw(st.sets(st.integers(0, len(instance.jobs) - 1), max_size=2))
-    return Situation(plant, starts, down, frozenset(kept))
+    starts = [start * gaps for start in plan(shop, draw(st.sampled_from(sorted(repair.RULES))))]
+    since = draw(st.integers(0, max(map(sum, zip(starts, shop.duration, strict=True))) + 3))
+    machine = draw(st.integers(0, shop.machines - 1))
+    down = Downtime(machine=machine, since=since, until=since + draw(st.integers(1, 12)))
+    return Situation(shop, starts, down, draw(st.frozensets(st.integers(0, len(shop.jobs) - 1), max_size=2)))
 
 
-def planned(plant: Plant, rule: str = "most work remaining") -> list[int]:
+def plan(shop: Shop, rule: str = "most work remaining") -> list[int]:
     """The starts of a first schedule."""
-    return planning.timed(plant, planning.sequenced(plant, rule))
+    starts = repair.time_jobs(shop, repair.sequence_jobs(shop, rule))
+    assert starts is not None
+    return starts

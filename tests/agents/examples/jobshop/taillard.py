@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agents.examples import jobshop
-from agents.examples.jobshop.reading import Job
+from agents.examples.jobshop.shop import Job, Shop
 
 BUNDLED = Path(jobshop.__file__).with_name("instances")
 
@@ -45,28 +45,30 @@ class Random:
         return low + int(self.seed / 2_147_483_647 * (high - low + 1))
 
 
-def generate(time_seed: int, machine_seed: int, *, jobs: int = SIZE, machines: int = SIZE) -> list[Job]:
-    """The jobs of one shop, machines counted from 0."""
-    times, orders = Random(time_seed), Random(machine_seed)
+def generate(name: str, *, jobs: int = SIZE, machines: int = SIZE) -> Shop:
+    """The shop that a name's seeds make."""
+    times, orders = map(Random, SEEDS[name][:2])
     durations = [[times.uniform(1, 99) for _ in range(machines)] for _ in range(jobs)]
-    visited = []
-    for _ in range(jobs):
+    made: list[Job] = []
+    for row in durations:
         order = list(range(machines))
         for at in range(machines):
             other = orders.uniform(at, machines - 1)
             order[at], order[other] = order[other], order[at]
-        visited.append(order)
-    return [list(zip(order, row, strict=True)) for order, row in zip(visited, durations, strict=True)]
+        made.append(list(zip(order, row, strict=True)))
+    return Shop(machines=machines, jobs=made)
 
 
-def text_of(name: str) -> str:
-    """One of the ten in the standard form, with where it comes from in comments."""
+def text_of(shop: Shop) -> str:
+    """A shop in the standard form."""
+    rows = ["  ".join(f"{machine:>2} {duration:>2}" for machine, duration in job) for job in shop.jobs]
+    return "\n".join([f"{len(shop.jobs)} {shop.machines}", *rows]) + "\n"
+
+
+def file_of(name: str) -> str:
+    """One of the ten, with where it comes from in comments."""
     time_seed, machine_seed, best = SEEDS[name]
-    jobs = generate(time_seed, machine_seed)
-    lines = [
-        f"# {name}: made by Taillard's generator from time seed {time_seed} and machine seed {machine_seed}.",
-        f"# The shortest makespan known is {best}.",
-        f"{len(jobs)} {SIZE}",
-        *("  ".join(f"{machine:>2} {duration:>2}" for machine, duration in job) for job in jobs),
-    ]
-    return "\n".join(lines) + "\n"
+    return (
+        f"# {name}: made by Taillard's generator from time seed {time_seed} and machine seed {machine_seed}.\n"
+        f"# The shortest makespan known is {best}.\n{text_of(generate(name))}"
+    )

@@ -12,10 +12,9 @@ import pytest
 
 from agents import AgentError
 from agents.definition import registry
+from agents.definition.agent import RunInfo
 from agents.errors import ConfigRefused, InputRefused
-from agents.examples.jobshop import JobShop, planning, reading, solver
-from agents.examples.jobshop import floor as jobshop_floor
-from agents.examples.jobshop.state import Schedule
+from agents.examples.jobshop import JobShop, repair, schedule, solver
 from agents.moves import rewind
 from agents.runs.start import start_run
 from approvals.errors import Invalid
@@ -80,8 +79,8 @@ def test_a_run_plans_breaks_mends_in_two_ways_and_asks() -> None:
 def test_the_schedule_that_a_person_chooses_and_no_other_goes_to_the_board(
     choice: str, field: str, floor: Path
 ) -> None:
-    shop = taillard.generate(840612802, 398197754, jobs=5, machines=5)
-    run = make_waiting_run(source={"name": "five", "text": reading.write_shop(shop, 5)}, config={"swaps": 0})
+    shop = taillard.generate("ta01", jobs=5, machines=5)
+    run = make_waiting_run(source={"name": "five", "text": taillard.text_of(shop)}, config={"swaps": 0})
     answer(run, choice)
     assert advance_to_rest(run).status == "completed"
     [sheet] = sheets(floor)
@@ -153,18 +152,17 @@ def test_a_second_thought_takes_the_first_schedule_off_the_board_before_the_othe
 
 
 def test_a_schedule_that_is_refused_goes_back_to_be_sequenced_by_another_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    sequenced, timed, rules_used = planning.sequenced, planning.timed, []
+    sequence, time_jobs, rules_used = repair.sequence_jobs, repair.time_jobs, []
 
-    def noted(plant: Any, rule: str) -> list[list[int]]:
+    def noted(shop: Any, rule: str) -> list[list[int]]:
         rules_used.append(rule)
-        return sequenced(plant, rule)
+        return sequence(shop, rule)
 
-    def careless(plant: Any, orders: Any) -> list[int]:
-        starts = timed(plant, orders)
-        return [0] * len(starts) if len(rules_used) == 1 else starts
+    def careless(shop: Any, orders: Any) -> list[int] | None:
+        return [0] * len(shop.operations) if len(rules_used) == 1 else time_jobs(shop, orders)
 
-    monkeypatch.setattr(planning, "sequenced", noted)
-    monkeypatch.setattr(planning, "timed", careless)
+    monkeypatch.setattr(repair, "sequence_jobs", noted)
+    monkeypatch.setattr(repair, "time_jobs", careless)
     run = make_waiting_run()
     rules = [note for note in notes(run) if note.startswith("Rule: ")]
     assert rules == ["Rule: most work remaining.", "Rule: longest first."]
@@ -176,10 +174,10 @@ def test_a_schedule_that_is_refused_goes_back_to_be_sequenced_by_another_rule(mo
 def test_a_global_plan_that_breaks_a_rule_never_reaches_the_person(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planner cannot pass its own output: the checker knows the shop's rules from the shop."""
 
-    def overlapping(now: Any, **_: Any) -> solver.Solved:
-        return solver.Solved([now.down.since] * len(now.plant), 0, proven=True)
+    def overlapping(now: Any, **_: Any) -> solver.Solution:
+        return solver.Solution([now.down.since] * len(now.planned), 0, proven=True)
 
-    monkeypatch.setattr(solver, "solved", overlapping)
+    monkeypatch.setattr(solver, "solve", overlapping)
     run = make_waiting_run()
     gate = open_gate(run)
     assert (gate.step, gate.kind) == ("solve_globally", "recovery")
@@ -187,16 +185,16 @@ def test_a_global_plan_that_breaks_a_rule_never_reaches_the_person(monkeypatch: 
 
 
 def test_a_published_schedule_is_read_back_and_published_once(floor: Path) -> None:
-    run = make_waiting_run()
-    saved = Schedule.model_validate(state(run)["plan"])
-    key = "a" * 64
-    assert jobshop_floor.find(key) is None
-    assert jobshop_floor.publish("three", saved, key) == jobshop_floor.publish("three", saved, key)
-    assert jobshop_floor.find(key) is not None
-    assert len(sheets(floor)) == 1
-    jobshop_floor.withdraw(key)
-    jobshop_floor.withdraw(key)
-    assert jobshop_floor.find(key) is None
+    plan = schedule.Schedule.model_validate(state(make_waiting_run())["plan"])
+    agent, key = registry.named("jobshop").agent(RunInfo(0, ""), 1), "a" * 64
+    assert agent.on_the_board(key=key) is None
+    published = schedule.publish("three", plan, key)
+    assert schedule.publish("three", plan, key) == published
+    assert agent.on_the_board(key=key) == {"published": published}
+    assert len(sheets(floor)) == len(list(floor.iterdir())) == 1
+    agent.withdraw(published)
+    agent.withdraw(published)
+    assert agent.on_the_board(key=key) is None
 
 
 def test_a_board_that_cannot_be_written_to_is_a_failure_and_no_doubt(floor: Path) -> None:
@@ -231,7 +229,7 @@ def test_an_input_that_is_no_shop_or_breaks_no_machine_of_it_is_refused_at_the_d
 def test_a_rule_that_there_is_not_is_refused() -> None:
     with pytest.raises(ConfigRefused) as refused:
         make_waiting_run(config={"rule": "by feeling"})
-    assert "the rules are: most work remaining" in refused.value.errors[0]["message"]
+    assert "'most work remaining', 'shortest first'" in refused.value.errors[0]["message"]
 
 
 def test_files_and_folders_become_inputs_and_a_bad_one_is_named_with_its_lines(tmp_path: Path) -> None:

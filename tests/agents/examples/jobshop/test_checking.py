@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 
 from agents.examples.jobshop import check
-from agents.examples.jobshop.reading import read_shop
-from agents.examples.jobshop.schedules import planned
-from agents.examples.jobshop.state import Instance
+from agents.examples.jobshop.schedule import Downtime, make_schedule
+from agents.examples.jobshop.shop import Shop, read_shop
 
 from . import made_up_shops as shops
 from .made_up_shops import THREE
@@ -21,7 +20,7 @@ GOOD = [
     [1, 0, 0, 3, 5, 0], [1, 1, 2, 5, 6, 0], [1, 2, 1, 6, 10, 0],
     [2, 0, 1, 0, 4, 0], [2, 1, 2, 6, 9, 0], [2, 2, 0, 9, 10, 0],
 ]  # fmt: skip
-STOP = (1, 2, 5)  # machine 1 stands still while job 2 is on it
+STOP = Downtime(machine=1, since=2, until=5)  # machine 1 stands still while job 2 is on it
 MENDED = [
     [0, 0, 0, 0, 3, 0], [0, 1, 1, 7, 9, 1], [0, 2, 2, 12, 14, 1],
     [1, 0, 0, 3, 5, 0], [1, 1, 2, 5, 6, 0], [1, 2, 1, 9, 13, 1],
@@ -93,7 +92,6 @@ def test_many_faults_are_told_up_to_a_number() -> None:
     assert len(faults(rows)) == check.MOST
 
 
-@given(shops.instances())
-def test_every_planned_schedule_passes(instance: Instance) -> None:
-    plan = planned(instance.plant, shops.planned(instance.plant))
-    assert check.find_faults(instance.jobs, plan.operations) == []
+@given(shops.shops())
+def test_every_planned_schedule_passes(shop: Shop) -> None:
+    assert check.find_faults(shop.jobs, make_schedule(shop, shops.plan(shop)).operations) == []

@@ -1,0 +1,117 @@
+"""What people read and write at the jobshop's gate: the card's texts, and their feedback. Pure.
+
+Reviewers may ask in plain words: "keep job 3", "keep jobs 3, 5 and 7", "let job 3 move". Later words override earlier
+ones. Jobs are numbered as in the file and in the charts, from 0. A validator's words are under its own name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pydantic import BaseModel
+
+from agents import Card
+from approvals.cards.card import AnswerChoice
+from approvals.cards.chart import Chart
+from approvals.cards.quote import Quote
+from approvals.english import counted, listed, plural
+
+from .repair import Situation
+from .schedule import Repair, Schedule
+
+VALIDATORS = ("check_plan", "check_local", "check_global")
+_ASKED = re.compile(
+    r"\b(?:(?P<keep>keep|hold|do not move|don't move|leave)|let|free|release|move)\b[^.;\d]*?\bjobs?\s+"
+    r"(?P<jobs>\d{1,4}(?:\s*(?:,|and|&|\s)\s*\d{1,4})*)",
+    re.IGNORECASE,
+)
+
+
+class Feedback(BaseModel):
+    """What a reviewer wrote who sent the run back, or what a validator said. The runner may know more."""
+
+    text: str
+    by: str = ""
+
+
+def read_feedback(feedback: Sequence[Feedback], jobs: int) -> tuple[set[int], list[str]]:
+    """(the jobs that are not to move, the names of those who wrote what no rule reads), in a shop of `jobs` jobs."""
+    still, unread = set[int](), list[str]()
+    for words in feedback:
+        wishes = [
+            (wish["keep"], set(map(int, re.findall(r"\d+", wish["jobs"])))) for wish in _ASKED.finditer(words.text)
+        ]
+        for keep, numbers in wishes:
+            known = {number for number in numbers if number < jobs}
+            still = still | known if keep else still - known
+        if words.by not in VALIDATORS and not any(min(numbers) < jobs for _, numbers in wishes):
+            unread.append(words.by or "somebody")
+    return still, unread
+
+
+def count_refusals(feedback: Sequence[Feedback], validator: str) -> int:
+    """Count how often a validator refused what it judges."""
+    return sum(words.by == validator for words in feedback)
+
+
+def ask_which(
+    name: str, now: Situation, plan: Schedule, local: Repair, whole: Repair, feedback: Sequence[Feedback]
+) -> Card:
+    """Ask which of two schedules goes to the shop floor."""
+    down, ends = now.down, f"{plan.makespan:,}"
+    summary = f"Machine {down.machine} stops at {down.since:,} and is back at {down.until:,}. The plan ended at {ends}."
+    summary = f"{summary} {local.how} {whole.how}"
+    if now.still:
+        summary += f" Kept as asked: {plural(len(now.still), 'job')} {', '.join(map(str, sorted(now.still)))}."
+    reasons = [f"{counted(len(now.hit), 'operation')} planned while the machine is down"]
+    if min(local.makespan, whole.makespan) > plan.makespan:
+        reasons.append(f"Neither schedule ends by {ends}, as planned")
+    if local.makespan < whole.makespan:
+        reasons.append("The global plan ends later than the local repair: its time was too short")
+    reasons += [f"Job {job} cannot keep its times: the breakdown itself is in its way" for job in displaced_jobs(now)]
+    if unread := read_feedback(feedback, len(now.shop.jobs))[1]:
+        reasons.append(f"No rule of the agent reads what {listed(unread)} wrote")
+    charts, choices = list[Chart](), list[AnswerChoice]()
+    for id, title, pointer, repair in (
+        ("local", "Local repair", "/local_repair", local),
+        ("global", "Global plan", "/global_plan", whole),
+    ):
+        charts.append(Chart(title=title, pointer=pointer, figures=_figures(repair, plan)))
+        label = f"{title}: ends at {repair.makespan:,}, {counted(repair.retimed, 'operation')} moved"
+        choices.append({"id": id, "label": label, "grants": True})
+    quotes = [
+        Quote(
+            label=words.by or "Somebody",
+            role="validator, refused it" if words.by in VALIDATORS else "sent it back",
+            pointer=f"/feedback/{number}/text",
+        )
+        for number, words in enumerate(feedback)
+    ]
+    return Card(
+        title=f"Machine {down.machine} is down: choose how {name} goes on",
+        summary=summary,
+        resource=f"{name}, {counted(len(now.shop.operations), 'operation')}",
+        risk="medium",
+        reasons=reasons,
+        charts=charts,
+        question={"text": "Which schedule goes to the shop floor?", "choices": choices},
+        quotes=quotes,
+    )
+
+
+def displaced_jobs(now: Situation) -> list[int]:
+    """Return the jobs that are not to move and do: the breakdown itself holds them up."""
+    moved = {now.shop.job[op] for op, (start, _) in now.fixed.items() if start != now.planned[op]}
+    return sorted(moved.intersection(now.still))
+
+
+def _figures(repair: Repair, plan: Schedule) -> list[tuple[str, str]]:
+    late = repair.makespan - plan.makespan
+    return [
+        ("Ends at", f"{repair.makespan:,}"),
+        ("Against the plan", f"{abs(late):,} {'later' if late > 0 else 'sooner'}" if late else "as planned"),
+        ("Operations moved", f"{repair.retimed:,} of {len(repair.operations):,}"),
+        ("of them in another order", f"{repair.resequenced:,}"),
+        ("Found in", f"{repair.ms:,} ms"),
+    ]
