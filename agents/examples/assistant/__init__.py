@@ -227,7 +227,14 @@ class Assistant(Agent):
         at = next((at for at, call in enumerate(calls) if call.id == calling), -1)
         answers = [conversation.tell_outcome(calls[at], result, decision)] if at >= 0 else []
         if at + 1 == len(calls):
-            writes = {"messages": Append(answers), "calls": [], "replaced": [], "calling": "", "result": "", "feedback": []}
+            writes = {
+                "messages": Append(answers),
+                "calls": [],
+                "replaced": [],
+                "calling": "",
+                "result": "",
+                "feedback": [],
+            }
             return Jump("think", writes)
         coming = calls[at + 1]
         writes = {"messages": Append(answers), "calling": coming.id, "result": ""}

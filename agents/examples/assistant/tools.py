@@ -3,10 +3,9 @@
 No path leads out of the folder, and no link is followed. Every refusal is an OSError whose sentence the model is told.
 
 A command runs without a shell. It gets a few plain variables of this process's environment, so no key and no password;
-a session of its own, whose whole group is killed at its end or after its time; and no input. Output beyond the limit
-is read and dropped, so that it never waits for a full pipe. When the worker dies it is killed too, where `setpriv` can
-tie it. It runs as the worker's own account, and may read all that this account may. To prevent that, give the
-assistant's workers an account, or a container, of their own: docs/run.md says how.
+a session of its own, whose whole group is killed at its end or after its time; and no input. When the worker dies it is
+killed too, where `setpriv` can tie it. It runs as the worker's own account, and may read all that this account may:
+docs/run.md says how to prevent that.
 
 An address is asked by one GET to exactly the approved host, and never inside. A redirect is reported and not followed,
 since only this address was approved. The host is looked up once, and the address that was checked is connected to. A
@@ -49,10 +48,6 @@ SECONDS = 30.0  # for all of it
 PLAIN = "identity"  # the only coding: a packed body says nothing of how much it holds
 TEXTS = ("text/", "application/json", "application/xml", "application/javascript")
 CHARSETS = ("utf-8", "iso-8859-1", "windows-1252", "shift_jis", "euc-jp", "gb18030")  # of which none can raise
-
-
-class FileRefused(OSError):
-    """The path is none that may be used, or what is there is none to be used so; the sentence says which."""
 
 
 class Replaced(Noun):
@@ -104,11 +99,11 @@ def read_text(folder: str, path: str) -> str:
     """Return as much of a file's text as the model gets at once."""
     content = _content(folder, path)
     if content is None:
-        raise FileRefused(f"There is no file {path}.")
+        raise OSError(f"There is no file {path}.")
     try:
         return _clip(content.decode())
     except UnicodeDecodeError as error:
-        raise FileRefused(f"{path} is no text in UTF-8 ({len(content):,} bytes).") from error
+        raise OSError(f"{path} is no text in UTF-8 ({len(content):,} bytes).") from error
 
 
 def _clip(text: str) -> str:
@@ -139,7 +134,7 @@ def write_file(folder: str, path: str, text: str, *, was: dict[str, Any], shown:
     """
     content, before = text.encode(), was["before"][artifacts.MARK] if was["before"] else ""
     if shown not in (None, before) or _digest(_content(folder, path)) not in (before, _digest(content)):
-        raise FileRefused(f"{path} was changed after a person had looked at it; read it again.")
+        raise OSError(f"{path} was changed after a person had looked at it; read it again.")
     _put(folder, path, content, key)
     return Written(path=path, digest=_digest(content), before=was["before"], folders=was["made"])
 
@@ -150,7 +145,7 @@ def put_back(folder: str, written: Written, *, key: str) -> None:
     if now == (written.before[artifacts.MARK] if written.before else ""):
         return
     if now != written.digest:
-        raise FileRefused(f"{written.path} was changed since it was written, so what was there is not put back.")
+        raise OSError(f"{written.path} was changed since it was written, so what was there is not put back.")
     if written.before is not None:
         _put(folder, written.path, artifacts.read(written.before), key)
         return
@@ -184,18 +179,18 @@ def _content(folder: str, path: str) -> bytes | None:
     if not place.exists():
         return None
     if not place.is_file():  # a pipe would hold the worker up
-        raise FileRefused(f"{path} is no file.")
+        raise OSError(f"{path} is no file.")
     if (size := place.stat().st_size) > LARGEST_FILE:
-        raise FileRefused(f"{path} has {size:,} bytes; the most is {LARGEST_FILE:,}.")
+        raise OSError(f"{path} has {size:,} bytes; the most is {LARGEST_FILE:,}.")
     return place.read_bytes()
 
 
 def _locate(folder: str, path: str) -> Path:
     place = Path(folder, path)
     if path.startswith(("/", "~")) or "\0" in path or ".." in place.parts:
-        raise FileRefused(f"{path!r} leads out of the folder; write a path like notes/today.md.")
+        raise OSError(f"{path!r} leads out of the folder; write a path like notes/today.md.")
     if os.path.realpath(place) != str(place):
-        raise FileRefused(f"{path} is a link, or behind one, and links are not followed.")
+        raise OSError(f"{path} is a link, or behind one, and links are not followed.")
     return place
 
 
@@ -254,11 +249,11 @@ def parse_address(url: str) -> httpx.URL:
     try:
         address = httpx.URL(url)
     except (httpx.InvalidURL, TypeError) as error:
-        raise ValueError(f"it cannot be read: {error}") from error
+        raise ValueError(f"The address cannot be read: {error}.") from error
     if address.scheme not in ("http", "https") or not address.host:
-        raise ValueError("it is to begin with http:// or https:// and to name a host")
+        raise ValueError("The address is to begin with http:// or https:// and to name a host.")
     if address.userinfo:
-        raise ValueError("it holds a name or a password")
+        raise ValueError("The address holds a name or a password.")
     return address
 
 
@@ -269,7 +264,7 @@ def fetch_address(url: str) -> str:
         port = address.port or (443 if address.scheme == "https" else 80)
         return _get(address, checked(address.host, port, inside=settings.HOLDPOINT_ASSISTANT_NETWORKS))
     except (ValueError, AddressRefused) as refused:
-        return f"Nothing was fetched: {refused}."
+        return f"Nothing was fetched: {refused}"
     except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
         return f"Nothing came back: {type(error).__name__}: {error}"
 

@@ -2,29 +2,28 @@
 
 1. Two steps plan: `sequence` orders the jobs on each machine, by a dispatching rule, and `set_times` sets their times.
    Their output is validated by code that shares nothing with them (`check`).
-2. A machine breaks down: the input says which, from when and until when. Values that are missing are derived, so that
-   every run has a breakdown: the machine with the most work, at a quarter of the schedule, for a tenth of it.
+2. A machine breaks down: the input says which, from when and until when. What it leaves open is derived.
 3. `repair_locally` shifts the operations that must wait and swaps neighbours around them (`repair`); `solve_globally`
    plans everything anew that has not begun (`solver`). Both are validated as the first schedule was.
 4. A person sees both as charts, with what each moves, when it ends and how long it took to find, and chooses one or
    sends both back: "keep job 3" holds that job to its planned times (`card`).
-5. The chosen one is published on the shop floor's board, from where it can be withdrawn (`schedule`).
+5. The chosen one is published on the shop floor's board, from where it can be withdrawn (`shop`).
 """
 
 from __future__ import annotations
 
 from . import card
 from . import repair
-from . import schedule
+from . import shop
 from . import solver
 from .card import Feedback
 from .check import find_faults
 from .repair import Situation
-from .schedule import Breakdown
-from .schedule import Downtime
-from .schedule import Published
-from .schedule import Repair
-from .schedule import Schedule
+from .shop import Breakdown
+from .shop import Downtime
+from .shop import Published
+from .shop import Repair
+from .shop import Schedule
 from .shop import Shop
 from .shop import Source
 from .shop import read_shop
@@ -42,6 +41,7 @@ from agents.examples.nouns import Noun
 from agents.examples.nouns import keep_state
 from approvals.english import count_of
 import time
+from importlib import import_module
 from pathlib import Path
 from pydantic import Field
 from pydantic import ValidationError
@@ -100,16 +100,16 @@ class JobShop(Agent):
     @classmethod
     def from_1(cls, state: dict[str, Any]) -> dict[str, Any]:
         """Version 1 read other forms of a shop too; what it read is in `instance`."""
-        if shop := state.get("instance"):
-            rows = ["  ".join(f"{machine} {duration}" for machine, duration in job) for job in shop["jobs"]]
-            state["source"]["text"] = "\n".join([f"{len(rows)} {shop['machines']}", *rows])
+        if instance := state.get("instance"):
+            rows = ["  ".join(f"{machine} {duration}" for machine, duration in job) for job in instance["jobs"]]
+            state["source"]["text"] = "\n".join([f"{len(rows)} {instance['machines']}", *rows])
         return state
 
     @classmethod
     def title(cls, state: State) -> str:
         """Return the shop's name and size."""
-        shop = read_shop(state.source.text)
-        return f"{state.source.name}: {len(shop.jobs)} jobs on {shop.machines} machines"
+        instance = read_shop(state.source.text)
+        return f"{state.source.name}: {len(instance.jobs)} jobs on {instance.machines} machines"
 
     @classmethod
     def inputs_from(cls, path: Path) -> list[dict[str, Any]]:
@@ -118,7 +118,8 @@ class JobShop(Agent):
         if not files:
             raise AgentError(f"There is no file in {path}.")
         try:
-            return [{"source": Source.read(file).model_dump(mode="json")} for file in files]
+            texts = [(file.stem[:100], file.read_text(encoding="utf-8", errors="replace")) for file in files]
+            return [{"source": Source(name=name, text=text).model_dump(mode="json")} for name, text in texts]
         except (OSError, ValidationError) as error:
             raise AgentError(f"{path} is no job shop: {error}") from error
 
@@ -131,7 +132,7 @@ class JobShop(Agent):
     def sequence(self, instance: Shop, feedback: list[Feedback]) -> dict[str, Any]:
         """Say who comes next on each machine; by another rule each time that the schedule was refused."""
         rules = list(repair.RULES)
-        refused = card.count_refusals(feedback, "check_plan")
+        refused = sum(words.by == "check_plan" for words in feedback)
         rule = rules[(rules.index(self.config.rule) + refused) % len(rules)]
         self.note(f"Rule: {rule}.")
         return {"orders": repair.sequence_jobs(instance, rule)}
@@ -142,7 +143,7 @@ class JobShop(Agent):
         starts = repair.time_jobs(instance, orders)
         if starts is None:
             raise StepFailed("The machines' orders wait for each other in a circle.")
-        plan = schedule.make_schedule(instance, starts)
+        plan = shop.make_schedule(instance, starts)
         self.note(f"The schedule ends at {plan.makespan:,}.")
         return {"plan": plan}
 
@@ -151,10 +152,10 @@ class JobShop(Agent):
         """The first schedule keeps every rule of the shop."""
         return find_faults(instance.jobs, plan.operations) or None
 
-    @step(title="Place the breakdown", uses=[schedule.derive_downtime])
+    @step(title="Place the breakdown", uses=[shop.derive_downtime])
     def break_down(self, instance: Shop, plan: Schedule, breakdown: Breakdown) -> dict[str, Any]:
         """A machine stops: as the input says, and where it does not, as the schedule suggests."""
-        downtime = schedule.derive_downtime(breakdown, instance, plan)
+        downtime = shop.derive_downtime(breakdown, instance, plan)
         self.note(f"Machine {downtime.machine} stops at {downtime.since} and is back at {downtime.until}.")
         return {"downtime": downtime}
 
@@ -165,11 +166,10 @@ class JobShop(Agent):
         """Shift what must wait, and swap neighbours around it; after a refusal only shift."""
         began = time.monotonic()
         now = _situation(instance, plan, downtime, feedback)
-        limit = 0 if card.count_refusals(feedback, "check_local") else self.config.swaps
-        best = repair.repair_locally(now, radius=self.config.radius, limit=limit)
-        swaps = counted(best.swaps, "swap")
-        how = f"The local repair shifts what must wait and makes {swaps}, of {best.tried:,} that it tried."
-        repaired = schedule.make_repair(now, best.starts, seconds=time.monotonic() - began, how=how)
+        limit = 0 if any(words.by == "check_local" for words in feedback) else self.config.swaps
+        starts, swaps, tried = repair.repair_locally(now, radius=self.config.radius, limit=limit)
+        how = f"The local repair shifts what must wait and makes {counted(swaps, 'swap')}, of {tried:,} that it tried."
+        repaired = repair.make_repair(now, starts, seconds=time.monotonic() - began, how=how)
         self.note(f"{how} It ends at {repaired.makespan:,}.")
         return {"local_repair": repaired}
 
@@ -183,13 +183,13 @@ class JobShop(Agent):
         self, instance: Shop, plan: Schedule, downtime: Downtime, feedback: list[Feedback]
     ) -> dict[str, Any]:
         """Plan everything anew that has not begun."""
-        solver.load_solver()
+        import_module("ortools.sat.python.cp_model")  # so that no measured time holds it
         began = time.monotonic()
         now = _situation(instance, plan, downtime, feedback)
-        best = solver.solve(now, seconds=self.config.seconds, workers=self.config.workers)
-        proof = "and nothing could end sooner" if best.proven else f"and nothing can end before {best.bound:,}"
+        starts, bound, proven = solver.solve(now, seconds=self.config.seconds, workers=self.config.workers)
+        proof = "and nothing could end sooner" if proven else f"and nothing can end before {bound:,}"
         how = f"The global plan sets {counted(len(now.free), 'operation')} anew, {proof}."
-        solved = schedule.make_repair(now, best.starts, seconds=time.monotonic() - began, how=how)
+        solved = repair.make_repair(now, starts, seconds=time.monotonic() - began, how=how)
         self.note(f"{how} It ends at {solved.makespan:,}.")
         return {"global_plan": solved}
 
@@ -221,23 +221,23 @@ class JobShop(Agent):
     ) -> dict[str, Any]:
         """Publish the chosen schedule on the shop floor's board."""
         sheet = local_repair if chosen == "local" else global_plan
-        published = schedule.publish(source.name, sheet, key)
+        published = shop.publish(source.name, sheet, key)
         self.note(f"Published under the key {key[:8]}; the schedule ends at {sheet.makespan:,}.")
         return {"published": published}
 
     def on_the_board(self, *, key: str) -> dict[str, Any] | None:
         """Return what was published under a key, None if nothing was."""
-        sheet = schedule.find_sheet(key)
+        sheet = shop.find_sheet(key)
         return {"published": Published(key=key, file=sheet.name)} if sheet.is_file() else None
 
     @undo(idempotent=True)
     def withdraw(self, published: Published | None) -> None:
         """Take the schedule off the board."""
         if published:
-            schedule.find_sheet(published.key).unlink(missing_ok=True)
+            shop.find_sheet(published.key).unlink(missing_ok=True)
 
 
-def _situation(shop: Shop, plan: Schedule, downtime: Downtime, feedback: list[Feedback]) -> Situation:
+def _situation(instance: Shop, plan: Schedule, downtime: Downtime, feedback: list[Feedback]) -> Situation:
     """Describe what is to be decided anew, and which jobs are not to move."""
-    still, _ = card.read_feedback(feedback, len(shop.jobs))
-    return Situation(shop, [row[3] for row in sorted(plan.operations)], downtime, frozenset(still))
+    still, _ = card.read_feedback(feedback, len(instance.jobs))
+    return Situation(instance, [row[3] for row in sorted(plan.operations)], downtime, frozenset(still))

@@ -18,7 +18,7 @@ from approvals.cards.quote import Quote
 from approvals.english import counted, listed, plural
 
 from .repair import Situation
-from .schedule import Repair, Schedule
+from .shop import Repair, Schedule
 
 VALIDATORS = ("check_plan", "check_local", "check_global")
 _ASKED = re.compile(
@@ -39,20 +39,14 @@ def read_feedback(feedback: Sequence[Feedback], jobs: int) -> tuple[set[int], li
     """(the jobs that are not to move, the names of those who wrote what no rule reads), in a shop of `jobs` jobs."""
     still, unread = set[int](), list[str]()
     for words in feedback:
-        wishes = [
-            (wish["keep"], set(map(int, re.findall(r"\d+", wish["jobs"])))) for wish in _ASKED.finditer(words.text)
-        ]
-        for keep, numbers in wishes:
-            known = {number for number in numbers if number < jobs}
-            still = still | known if keep else still - known
-        if words.by not in VALIDATORS and not any(min(numbers) < jobs for _, numbers in wishes):
+        understood = words.by in VALIDATORS
+        for wish in _ASKED.finditer(words.text):
+            known = {number for number in map(int, re.findall(r"\d+", wish["jobs"])) if number < jobs}
+            still = still | known if wish["keep"] else still - known
+            understood = understood or bool(known)
+        if not understood:
             unread.append(words.by or "somebody")
     return still, unread
-
-
-def count_refusals(feedback: Sequence[Feedback], validator: str) -> int:
-    """Count how often a validator refused what it judges."""
-    return sum(words.by == validator for words in feedback)
 
 
 def ask_which(
@@ -73,11 +67,17 @@ def ask_which(
     if unread := read_feedback(feedback, len(now.shop.jobs))[1]:
         reasons.append(f"No rule of the agent reads what {listed(unread)} wrote")
     charts, choices = list[Chart](), list[AnswerChoice]()
-    for id, title, pointer, repair in (
-        ("local", "Local repair", "/local_repair", local),
-        ("global", "Global plan", "/global_plan", whole),
-    ):
-        charts.append(Chart(title=title, pointer=pointer, figures=_figures(repair, plan)))
+    both = [("local", "Local repair", "/local_repair", local), ("global", "Global plan", "/global_plan", whole)]
+    for id, title, pointer, repair in both:
+        late = repair.makespan - plan.makespan
+        figures = [
+            ("Ends at", f"{repair.makespan:,}"),
+            ("Against the plan", f"{abs(late):,} {'later' if late > 0 else 'sooner'}" if late else "as planned"),
+            ("Operations moved", f"{repair.retimed:,} of {len(repair.operations):,}"),
+            ("of them in another order", f"{repair.resequenced:,}"),
+            ("Found in", f"{repair.ms:,} ms"),
+        ]
+        charts.append(Chart(title=title, pointer=pointer, figures=figures))
         label = f"{title}: ends at {repair.makespan:,}, {counted(repair.retimed, 'operation')} moved"
         choices.append({"id": id, "label": label, "grants": True})
     quotes = [
@@ -104,14 +104,3 @@ def displaced_jobs(now: Situation) -> list[int]:
     """Return the jobs that are not to move and do: the breakdown itself holds them up."""
     moved = {now.shop.job[op] for op, (start, _) in now.fixed.items() if start != now.planned[op]}
     return sorted(moved.intersection(now.still))
-
-
-def _figures(repair: Repair, plan: Schedule) -> list[tuple[str, str]]:
-    late = repair.makespan - plan.makespan
-    return [
-        ("Ends at", f"{repair.makespan:,}"),
-        ("Against the plan", f"{abs(late):,} {'later' if late > 0 else 'sooner'}" if late else "as planned"),
-        ("Operations moved", f"{repair.retimed:,} of {len(repair.operations):,}"),
-        ("of them in another order", f"{repair.resequenced:,}"),
-        ("Found in", f"{repair.ms:,} ms"),
-    ]

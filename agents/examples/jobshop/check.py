@@ -10,15 +10,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
-from .schedule import Downtime
+from .shop import Downtime, Job
 
 Row = Sequence[int]  # job, index, machine, start, end, and whatever comes after
-Jobs = Sequence[Sequence[tuple[int, int]]]
 NEVER = Downtime(machine=-1, since=0, until=0)
 MOST = 20  # faults that are told; more would not help anybody
 
 
-def find_faults(jobs: Jobs, rows: Sequence[Row], *, stop: Downtime = NEVER, before: Sequence[Row] = ()) -> list[str]:
+def find_faults(
+    jobs: Sequence[Job], rows: Sequence[Row], *, stop: Downtime = NEVER, before: Sequence[Row] = ()
+) -> list[str]:
     """Say in sentences what is wrong with a schedule; return an empty list if it can be worked.
 
     `stop` is a machine that stands still. `before` is the schedule that was being worked when it stopped; what had
@@ -28,7 +29,7 @@ def find_faults(jobs: Jobs, rows: Sequence[Row], *, stop: Downtime = NEVER, befo
     return list(islice(_missing(jobs, rows), MOST)) or list(islice(_wrong(jobs, rows, stop, before), MOST))
 
 
-def _missing(jobs: Jobs, rows: Sequence[Row]) -> Iterator[str]:
+def _missing(jobs: Sequence[Job], rows: Sequence[Row]) -> Iterator[str]:
     times = Counter((row[0], row[1]) for row in rows)
     wanted = {(job, index) for job, operations in enumerate(jobs) for index in range(len(operations))}
     for job, index in sorted(wanted):
@@ -38,7 +39,7 @@ def _missing(jobs: Jobs, rows: Sequence[Row]) -> Iterator[str]:
         yield f"There is no operation {index} of job {job}."
 
 
-def _wrong(jobs: Jobs, rows: Sequence[Row], stop: Downtime, before: Sequence[Row]) -> Iterator[str]:
+def _wrong(jobs: Sequence[Job], rows: Sequence[Row], stop: Downtime, before: Sequence[Row]) -> Iterator[str]:
     began = {(row[0], row[1]): row[3] for row in before if row[3] < stop.since}
     for row in rows:
         name, (machine, duration), start, end = _name(row), jobs[row[0]][row[1]], row[3], row[4]

@@ -4,16 +4,14 @@ The first orders are those of an active schedule (B. Giffler and G. L. Thompson,
 operations that could run next, the one that could end first determines the machine, and a rule chooses among those that
 conflict with it there.
 
-At a breakdown a machine stops from `since` until `until`. Operations that have begun by then keep their start: the one
-that was under way on the machine goes on when it is back, and so ends that much later. All others may get a new start,
-but not before `since` and never on a machine that is down. Jobs that are not to move hold their planned times, each
-operation as soon after them as the breakdown allows; the others are planned around them.
+At a breakdown, operations that have begun keep their start; the one that was under way on the machine goes on when it
+is back. All others may get a new start, but none in the past and none on the machine while it is down. Jobs that are to
+stand still hold their planned times, or what comes next after them, and the others are planned around them.
 
-A local repair shifts the operations that must wait to the right. That keeps every machine's order, and no operation
-starts before its planned time. Then neighbours on a machine are swapped, at first only those that the breakdown hit,
-then in rings around them: each operation's neighbours in its job and on its machine are one ring further out. A swap
-stays if the schedule ends sooner, or as soon with fewer operations off their planned time. The rings and the number of
-schedules that are tried are bounded, so that the same input always gives the same repair.
+A local repair shifts the operations that must wait to the right. Then it swaps neighbours on a machine, at first those
+that the breakdown hit, then in rings around them: an operation's neighbours in its job and on its machine are one ring
+further out. A swap stays if the schedule ends sooner, or as soon with fewer operations off their planned time. Bounds
+on both make the same input always give the same repair.
 """
 
 from __future__ import annotations
@@ -23,10 +21,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from .schedule import Downtime
-from .shop import Block, Shop
+from .shop import Downtime, Repair, Shop
 
-Orders = list[list[int]]  # by machine, its operations in order
+Block = tuple[int, int]  # a stretch of time on one machine: from, until
 RULES: dict[str, Callable[[Shop, int], int]] = {  # of an operation; the smallest comes first
     "most work remaining": lambda shop, op: -sum(duration for _, duration in shop.jobs[shop.job[op]][shop.index[op] :]),
     "shortest first": lambda shop, op: shop.duration[op],
@@ -35,6 +32,7 @@ RULES: dict[str, Callable[[Shop, int], int]] = {  # of an operation; the smalles
 }
 
 
+@dataclass
 class Situation:
     """What is to be decided anew after a breakdown; starts and ends are by an operation's number.
 
@@ -43,8 +41,13 @@ class Situation:
     the time in which it is down.
     """
 
-    def __init__(self, shop: Shop, planned: Sequence[int], down: Downtime, still: Collection[int] = ()) -> None:
-        self.shop, self.planned, self.down, self.still = shop, planned, down, still
+    shop: Shop
+    planned: Sequence[int]
+    down: Downtime
+    still: Collection[int] = ()
+
+    def __post_init__(self) -> None:
+        shop, planned, down = self.shop, self.planned, self.down
         self.past, self.hit = dict[int, Block](), list[int]()
         for op, start in enumerate(planned):
             end, late = start + shop.duration[op], down.until - down.since
@@ -59,8 +62,9 @@ class Situation:
             self._block(op, start, end)
         self.fixed = dict(self.past)
         ends = {shop.job[op]: end for op, (_, end) in sorted(self.past.items())}
-        wanted = [op for op in shop.operations if shop.job[op] in still and op not in self.past]
-        for op in sorted(wanted, key=lambda op: (planned[op], op)):
+        for op in sorted(shop.operations, key=lambda op: (planned[op], op)):
+            if shop.job[op] not in self.still or op in self.past:
+                continue
             start = self.fit(op, max(planned[op], ends.get(shop.job[op], 0)))
             self.fixed[op] = (start, start + shop.duration[op])
             ends[shop.job[op]] = start + shop.duration[op]
@@ -95,15 +99,6 @@ class Situation:
         return max(self.end(op, start) for op, start in enumerate(starts))
 
 
-@dataclass
-class LocalRepair:
-    """The start of each operation, how many swaps stayed, and how many schedules were tried for them."""
-
-    starts: list[int]
-    swaps: int = 0
-    tried: int = 0
-
-
 def sequence_jobs(shop: Shop, rule: str) -> list[list[int]]:
     """By machine, the jobs in the order in which it takes them. A job that comes twice is there twice."""
     free, orders = [0] * shop.machines, [list[int]() for _ in range(shop.machines)]
@@ -114,7 +109,7 @@ def sequence_jobs(shop: Shop, rule: str) -> list[list[int]]:
         done, machine = earliest[chosen] + shop.duration[chosen], shop.machine[chosen]
         if shop.duration[chosen]:
             rivals = [
-                op for op in earliest if shop.machine[op] == machine and shop.duration[op] and earliest[op] < done
+                op for op, at in earliest.items() if at < done and shop.machine[op] == machine and shop.duration[op]
             ]
             chosen = min(rivals, key=lambda op: (RULES[rule](shop, op), op))
             orders[machine].append(shop.job[chosen])
@@ -144,38 +139,32 @@ def shift_right(situation: Situation) -> list[int]:
     return starts
 
 
-def repair_locally(situation: Situation, *, radius: int, limit: int) -> LocalRepair:
-    """The right-shift, made better by swaps up to `radius` rings from what was hit; at most `limit` are tried."""
-    shop, planned, best, near = (
-        situation.shop,
-        situation.planned,
-        LocalRepair(shift_right(situation)),
-        set(situation.hit),
-    )
-    orders = shop.in_order(situation.free, planned)
+def repair_locally(now: Situation, *, radius: int, limit: int) -> tuple[list[int], int, int]:
+    """(starts, swaps in them, swaps that were tried for them), up to `radius` rings from what was hit."""
+    best, swaps, tried, near = shift_right(now), 0, 0, set(now.hit)
+    orders = now.shop.in_order(now.free, now.planned)
     loose: frozenset[int] = frozenset()  # the operations that changed places
-    neighbours = [(op, shop.after(op)) for op in shop.operations if shop.after(op) >= 0]
-    neighbours += [pair for order in shop.in_order(shop.operations, planned) for pair in pairwise(order)]
+    neighbours = [(op, now.shop.after(op)) for op in now.shop.operations if now.shop.after(op) >= 0]
+    neighbours += [pair for order in now.shop.in_order(now.shop.operations, now.planned) for pair in pairwise(order)]
     for _ in range(radius + 1):
         before = -1
-        while best.swaps > before and best.tried < limit:
-            before = best.swaps
+        while swaps > before and tried < limit:
+            before = swaps
             for order in orders:
                 for at in range(len(order) - 1):
                     pair = order[at : at + 2]
-                    off = any(best.starts[op] != planned[op] for op in pair)
-                    if not off or not near.issuperset(pair) or best.tried >= limit:
+                    off = any(best[op] != now.planned[op] for op in pair)
+                    if not off or not near.issuperset(pair) or tried >= limit:
                         continue
-                    best.tried += 1
+                    tried += 1
                     order[at : at + 2] = reversed(pair)
-                    starts = _time(situation, orders, loose.union(pair))
-                    if starts is not None and rate_schedule(situation, starts) < rate_schedule(situation, best.starts):
-                        best.starts, loose = starts, loose.union(pair)
-                        best.swaps += 1
+                    starts = _time(now, orders, loose.union(pair))
+                    if starts is not None and rate_schedule(now, starts) < rate_schedule(now, best):
+                        best, loose, swaps = starts, loose.union(pair), swaps + 1
                     else:
                         order[at : at + 2] = pair
         near |= {op for pair in neighbours if not near.isdisjoint(pair) for op in pair}
-    return best
+    return best, swaps, tried
 
 
 def rate_schedule(situation: Situation, starts: Sequence[int]) -> tuple[int, int, int]:
@@ -184,7 +173,43 @@ def rate_schedule(situation: Situation, starts: Sequence[int]) -> tuple[int, int
     return situation.makespan(starts), sum(map(bool, off)), sum(off)
 
 
-def _time(situation: Situation, orders: Orders, loose: frozenset[int]) -> list[int] | None:
+def make_repair(now: Situation, starts: Sequence[int], *, seconds: float, how: str) -> Repair:
+    """Make a schedule after the breakdown, with what it moved."""
+    ends = [now.end(op, start) for op, start in enumerate(starts)]
+    elsewhere = resequenced(now.shop, now.planned, starts)
+    marks = [(start != now.planned[op]) + (op in elsewhere) for op, start in enumerate(starts)]
+    return Repair(
+        machines=now.shop.machines,
+        operations=list(zip(now.shop.job, now.shop.index, now.shop.machine, starts, ends, marks, strict=True)),
+        downtimes=[(now.down.machine, now.down.since, now.down.until)],
+        now=now.down.since,
+        makespan=max(ends),
+        retimed=sum(map(bool, marks)),
+        resequenced=len(elsewhere),
+        ms=round(seconds * 1000),
+        how=how,
+    )
+
+
+def resequenced(shop: Shop, planned: Sequence[int], starts: Sequence[int]) -> set[int]:
+    """Return the operations that have to be moved to get from the old orders to the new ones.
+
+    Each is taken out and put elsewhere. On each machine those that kept their time also kept their order, and stay
+    where they are. Of the others as few as possible are taken out, which leaves the longest run that kept its order.
+    """
+    moved: set[int] = set()
+    before, after = (shop.in_order(shop.operations, times) for times in (planned, starts))
+    for old, new in zip(before, after, strict=True):
+        runs: dict[int, tuple[int, int, list[int]]] = {}  # (that kept their time, length, run) of the best to each
+        for op in new:
+            earlier = [runs[other] for other in old[: old.index(op)] if other in runs]
+            still, length, run = max(earlier, key=lambda run: run[:2], default=(0, 0, []))
+            runs[op] = (still + (planned[op] == starts[op]), length + 1, [*run, op])
+        moved |= set(new).difference(max(runs.values(), default=(0, 0, []))[2])
+    return moved
+
+
+def _time(situation: Situation, orders: list[list[int]], loose: frozenset[int]) -> list[int] | None:
     """The start of each operation under these orders of the open ones; None where they wait in a circle.
 
     None starts before it was planned to, but those that are `loose`: they may as soon as the machine stopped.

@@ -11,9 +11,7 @@ this module never plan.
 from __future__ import annotations
 
 import time
-from importlib import import_module
 from importlib.util import find_spec
-from typing import NamedTuple
 
 from .repair import Situation, shift_right
 
@@ -24,27 +22,14 @@ SHARE = 0.7  # of the time, for the end of the schedule
 SEED = 1993
 
 
-class Solution(NamedTuple):
-    """The start of each operation, the earliest end that could not be ruled out, and whether it was reached."""
-
-    starts: list[int]
-    bound: int
-    proven: bool
-
-
-def load_solver() -> None:
-    """Import OR-tools, so that no measured time holds its import."""
-    import_module("ortools.sat.python.cp_model")
-
-
-def solve(situation: Situation, *, seconds: float, workers: int) -> Solution:
-    """The best schedule that is found in `seconds` of wall time."""
+def solve(situation: Situation, *, seconds: float, workers: int) -> tuple[list[int], int, bool]:
+    """(starts, the earliest end that could not be ruled out, whether it was reached), in `seconds` of wall time."""
     from ortools.sat.python import cp_model
 
     began, shop, fixed, since = time.monotonic(), situation.shop, situation.fixed, situation.down.since
     best = shift_right(situation)
     if not situation.free:
-        return Solution(best, situation.makespan(best), proven=True)
+        return best, situation.makespan(best), True
     model, latest = cp_model.CpModel(), situation.makespan(best)
     starts: dict[int, cp_model.IntVar] = {}
     lanes = [[model.new_fixed_size_interval_var(at, end - at, "") for at, end in lane] for lane in situation.blocks]
@@ -85,4 +70,4 @@ def solve(situation: Situation, *, seconds: float, workers: int) -> Solution:
         model.add(start == situation.planned[op]).only_enforce_if(moved.negated())
     model.minimize(sum(moves))
     best, _, _ = improve(best, max(seconds - (time.monotonic() - began), 0.05))
-    return Solution(best, bound, proven)
+    return best, bound, proven

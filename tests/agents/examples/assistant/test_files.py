@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from agents.examples.assistant import tools
-from agents.examples.assistant.tools import FileRefused
 from agents.moves import rewind
 from tests.approvals.cards.verdicts.test_loops import seq_of
 from tests.approvals.cards.verdicts.verdict_forms import edit, say
@@ -33,9 +32,9 @@ def surroundings(folder: Path) -> None:
 @pytest.mark.parametrize("path", OUTSIDE)
 def test_no_path_leads_out_of_the_folder(path: str, folder: Path) -> None:
     before = sorted(folder.parent.iterdir())
-    with pytest.raises(FileRefused):
+    with pytest.raises(OSError, match=r"folder|link"):
         tools.read_text(str(folder), path)
-    with pytest.raises(FileRefused):
+    with pytest.raises(OSError, match=r"folder|link"):
         tools.write_file(str(folder), path, "x", was={"before": None, "made": []}, shown=None, key="k" * 64)
     assert sorted(folder.parent.iterdir()) == before
     assert (folder.parent / "secret").read_text() == "s3cret"
@@ -60,7 +59,7 @@ def test_a_reviewer_cannot_lead_a_write_out_of_the_folder_either(endpoint: Endpo
 
 def test_a_pipe_is_no_file_and_holds_nobody_up(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
-    with pytest.raises(FileRefused, match="is no file"):
+    with pytest.raises(OSError, match="is no file"):
         tools.read_text(str(folder), "pipe")
 
 

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from agents.examples.jobshop import repair
 from agents.examples.jobshop.repair import Situation
-from agents.examples.jobshop.schedule import Downtime
-from agents.examples.jobshop.shop import Job, Shop
+from agents.examples.jobshop.shop import Downtime, Job, Shop
 
 THREE = "3 3\n0 3 1 2 2 2\n0 2 2 1 1 4\n1 4 2 3 0 1\n"
 

@@ -14,7 +14,7 @@ from agents import AgentError
 from agents.definition import registry
 from agents.definition.agent import RunInfo
 from agents.errors import ConfigRefused, InputRefused
-from agents.examples.jobshop import JobShop, repair, schedule, solver
+from agents.examples.jobshop import JobShop, repair, shop, solver
 from agents.moves import rewind
 from agents.runs.start import start_run
 from approvals.errors import Invalid
@@ -174,8 +174,8 @@ def test_a_schedule_that_is_refused_goes_back_to_be_sequenced_by_another_rule(mo
 def test_a_global_plan_that_breaks_a_rule_never_reaches_the_person(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planner cannot pass its own output: the checker knows the shop's rules from the shop."""
 
-    def overlapping(now: Any, **_: Any) -> solver.Solution:
-        return solver.Solution([now.down.since] * len(now.planned), 0, proven=True)
+    def overlapping(now: Any, **_: Any) -> tuple[list[int], int, bool]:
+        return [now.down.since] * len(now.planned), 0, True
 
     monkeypatch.setattr(solver, "solve", overlapping)
     run = make_waiting_run()
@@ -185,11 +185,11 @@ def test_a_global_plan_that_breaks_a_rule_never_reaches_the_person(monkeypatch: 
 
 
 def test_a_published_schedule_is_read_back_and_published_once(floor: Path) -> None:
-    plan = schedule.Schedule.model_validate(state(make_waiting_run())["plan"])
+    plan = shop.Schedule.model_validate(state(make_waiting_run())["plan"])
     agent, key = registry.named("jobshop").agent(RunInfo(0, ""), 1), "a" * 64
     assert agent.on_the_board(key=key) is None
-    published = schedule.publish("three", plan, key)
-    assert schedule.publish("three", plan, key) == published
+    published = shop.publish("three", plan, key)
+    assert shop.publish("three", plan, key) == published
     assert agent.on_the_board(key=key) == {"published": published}
     assert len(sheets(floor)) == len(list(floor.iterdir())) == 1
     agent.withdraw(published)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 
 from agents.examples.jobshop import check
-from agents.examples.jobshop.schedule import Downtime, make_schedule
-from agents.examples.jobshop.shop import Shop, read_shop
+from agents.examples.jobshop.shop import Downtime, Shop, make_schedule, read_shop
 
 from . import made_up_shops as shops
 from .made_up_shops import THREE

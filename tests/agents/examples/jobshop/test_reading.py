@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.examples.jobshop.shop import Shop, ShopRefused, read_shop
+from agents.examples.jobshop.shop import Shop, read_shop
 
 from . import taillard
 
@@ -13,9 +13,9 @@ STANDARD = "3 3\n0 3 1 2 2 2\n0 2 2 1 1 4\n1 4 2 3 0 1\n"
 
 
 def faults(text: str) -> list[str]:
-    with pytest.raises(ShopRefused) as refused:
+    with pytest.raises(ValueError, match="line") as refused:
         read_shop(text)
-    return refused.value.faults
+    return str(refused.value).split("; ")
 
 
 def test_the_standard_form_is_read() -> None:
@@ -38,7 +38,7 @@ def test_comments_blank_lines_and_tabs_are_passed_over() -> None:
         ("1 2\n0 1 1\n", "line 2: it should hold 2 pairs of a machine and a duration"),
         ("1 2\n0 1.5 1 2\n", "line 2: “1.5” is no whole number of 0 or more"),
         ("1 2\n0 -1 1 2\n", "line 2: “-1” is no whole number of 0 or more"),
-        ("1 2\n0 1 2 2\n", "line 2: there is no machine 2; they count 0 to 1"),
+        ("1 2\n0 1 2 2\n", "line 2: there is no machine 2, they count 0 to 1"),
         ("1 2\n0 1 1 2000000\n", "line 2: 2000000 is longer than 1,000,000"),
         ("2 1\n0 1\n", "line 1: it says 2 jobs, and there are 1"),
         ("1 1\n0 1\n\n0 2\n", "line 1: it says 1 jobs, and there are 2"),
@@ -50,7 +50,7 @@ def test_what_is_wrong_is_said_with_its_line(text: str, fault: str) -> None:
 
 def test_every_fault_is_said_and_not_only_the_first() -> None:
     assert faults("2 2\n0 1 2 2\n0 1 1\n") == [
-        "line 2: there is no machine 2; they count 0 to 1",
+        "line 2: there is no machine 2, they count 0 to 1",
         "line 3: it should hold 2 pairs of a machine and a duration",
     ]
 

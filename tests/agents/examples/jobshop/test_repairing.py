@@ -7,18 +7,24 @@ from hypothesis import strategies as st
 
 from agents.examples.jobshop import check, solver
 from agents.examples.jobshop.card import displaced_jobs
-from agents.examples.jobshop.repair import Situation, rate_schedule, repair_locally, shift_right, time_jobs
-from agents.examples.jobshop.schedule import (
+from agents.examples.jobshop.repair import (
+    Situation,
+    make_repair,
+    rate_schedule,
+    repair_locally,
+    resequenced,
+    shift_right,
+    time_jobs,
+)
+from agents.examples.jobshop.shop import (
     Breakdown,
     Downtime,
     Repair,
+    Shop,
     derive_downtime,
-    make_repair,
     make_schedule,
-    resequenced,
-    retimed,
+    read_shop,
 )
-from agents.examples.jobshop.shop import Shop, read_shop
 from tests.harness.examples import many
 
 from . import made_up_shops as shops
@@ -47,6 +53,10 @@ def rows(now: Situation, starts: list[int]) -> Repair:
     return make_repair(now, starts, seconds=0.0, how="")
 
 
+def retimed(now: Situation, starts: list[int]) -> set[int]:
+    return {op for op, start in enumerate(starts) if start != now.planned[op]}
+
+
 def test_the_plan_of_the_example_is_the_one_that_these_tests_speak_of() -> None:
     assert shops.plan(THREE) == AS_PLANNED
 
@@ -68,8 +78,8 @@ def test_a_breakdown_of_a_machine_that_has_nothing_to_do_moves_nothing() -> None
 def test_a_breakdown_after_the_end_moves_nothing() -> None:
     now = broken(0, 50, 60)
     assert now.free == []
-    assert repair_locally(now, radius=3, limit=100).starts == AS_PLANNED
-    assert solver.solve(now, seconds=0.1, workers=1).starts == AS_PLANNED
+    assert repair_locally(now, radius=3, limit=100)[0] == AS_PLANNED
+    assert solver.solve(now, seconds=0.1, workers=1)[0] == AS_PLANNED
 
 
 def test_a_job_that_is_kept_stays_and_the_others_go_around_it() -> None:
@@ -90,7 +100,6 @@ def test_as_few_operations_as_can_be_are_said_to_have_changed_places() -> None:
     shop = Shop(machines=1, jobs=[[(0, 2)]] * 4)
     starts = [6, 0, 2, 4]  # the first became the last
     assert resequenced(shop, [0, 2, 4, 6], starts) == {0}
-    assert retimed([0, 2, 4, 6], starts) == {0, 1, 2, 3}
 
 
 def test_of_two_that_changed_places_the_one_that_kept_its_time_is_not_said_to_have_moved() -> None:
@@ -108,27 +117,27 @@ def test_what_is_left_open_of_a_breakdown_is_derive_downtime() -> None:
 
 def test_swaps_make_a_large_shop_end_sooner_than_shifting_alone_and_always_the_same_way() -> None:
     now = broken_large("ta01")
-    found = repair_locally(now, radius=4, limit=400)
-    assert found.swaps > 0
-    assert now.makespan(found.starts) < now.makespan(shift_right(now))
-    assert faults(now, found.starts) == []
+    starts, swaps, _ = found = repair_locally(now, radius=4, limit=400)
+    assert swaps > 0
+    assert now.makespan(starts) < now.makespan(shift_right(now))
+    assert faults(now, starts) == []
     assert repair_locally(now, radius=4, limit=400) == found
 
 
 def test_no_more_swaps_are_tried_than_are_allowed() -> None:
     now = broken_large("ta01")
-    assert repair_locally(now, radius=9, limit=17).tried == 17
-    assert repair_locally(now, radius=9, limit=0).starts == shift_right(now)
+    assert repair_locally(now, radius=9, limit=17)[2] == 17
+    assert repair_locally(now, radius=9, limit=0)[0] == shift_right(now)
 
 
 @given(shops.situations(), st.integers(0, 4))
 def test_a_local_repair_can_always_be_worked_and_never_ends_after_the_shift(now: Situation, radius: int) -> None:
     shifted = shift_right(now)
-    found = repair_locally(now, radius=radius, limit=60)
+    starts, _, _ = repair_locally(now, radius=radius, limit=60)
     assert faults(now, shifted) == []
-    assert faults(now, found.starts) == []
-    assert now.makespan(found.starts) <= now.makespan(shifted)
-    assert rate_schedule(now, found.starts) <= rate_schedule(now, shifted)
+    assert faults(now, starts) == []
+    assert now.makespan(starts) <= now.makespan(shifted)
+    assert rate_schedule(now, starts) <= rate_schedule(now, shifted)
 
 
 @given(shops.situations())
@@ -138,35 +147,35 @@ def test_a_shift_begins_nothing_sooner_than_planned(now: Situation) -> None:
 
 @given(shops.situations())
 def test_what_kept_its_time_is_never_said_to_have_changed_places(now: Situation) -> None:
-    starts = repair_locally(now, radius=3, limit=60).starts
-    assert resequenced(now.shop, now.planned, starts) <= retimed(now.planned, starts)
+    starts = repair_locally(now, radius=3, limit=60)[0]
+    assert resequenced(now.shop, now.planned, starts) <= retimed(now, starts)
 
 
 @given(shops.situations())
 def test_jobs_that_are_kept_start_as_planned_unless_they_are_named(now: Situation) -> None:
     late = set(displaced_jobs(now))
-    for starts in (shift_right(now), repair_locally(now, radius=2, limit=40).starts):
-        moved = {now.shop.job[op] for op in retimed(now.planned, starts)}
+    for starts in (shift_right(now), repair_locally(now, radius=2, limit=40)[0]):
+        moved = {now.shop.job[op] for op in retimed(now, starts)}
         assert moved & set(now.still) <= late
 
 
 @settings(max_examples=many(25))
 @given(shops.situations())
 def test_a_global_plan_can_be_worked_and_where_it_is_proven_nothing_ends_sooner(now: Situation) -> None:
-    found = solver.solve(now, seconds=2.0, workers=1)
-    local = repair_locally(now, radius=3, limit=60).starts
-    assert faults(now, found.starts) == []
-    assert now.makespan(found.starts) <= now.makespan(shift_right(now))
-    if found.proven:
-        assert now.makespan(found.starts) <= now.makespan(local)
-        assert found.bound == now.makespan(found.starts)
+    starts, bound, proven = solver.solve(now, seconds=2.0, workers=1)
+    local = repair_locally(now, radius=3, limit=60)[0]
+    assert faults(now, starts) == []
+    assert now.makespan(starts) <= now.makespan(shift_right(now))
+    if proven:
+        assert now.makespan(starts) <= now.makespan(local)
+        assert bound == now.makespan(starts)
 
 
 def test_a_solver_without_time_hands_out_the_shift() -> None:
     now = broken_large("ta02")
-    found = solver.solve(now, seconds=1e-9, workers=1)
-    assert faults(now, found.starts) == []
-    assert now.makespan(found.starts) <= now.makespan(shift_right(now))
+    starts, _, _ = solver.solve(now, seconds=1e-9, workers=1)
+    assert faults(now, starts) == []
+    assert now.makespan(starts) <= now.makespan(shift_right(now))
 
 
 def test_orders_that_wait_for_each_other_set_no_times() -> None:
