@@ -218,26 +218,18 @@ class Assistant(Agent):
 
     def answer(self, question: ReviewerQuestion, messages: list[Message], calls: list[Call]) -> str:
         """Ask the model, with the conversation so far. It gets no tools, and nothing of it is kept."""
-        turn = model.next_turn([*messages, *conversation.put_question(question, calls)], [], self.progress)
-        return turn.text or turn.refusal
+        return model.next_turn([*messages, *conversation.put_question(question, calls)], [], self.progress).text
 
     @step(title="Pick the next call", writes=["messages", "calls", "replaced", "calling", "result", "feedback"])
     def pick(self, calls: list[Call], calling: str, result: str, decision: dict[str, Any]) -> Any:
         """Tell the model what became of one call, and take the next, until there is none."""
         at = next((at for at, call in enumerate(calls) if call.id == calling), -1)
         answers = [conversation.tell_outcome(calls[at], result, decision)] if at >= 0 else []
+        writes: dict[str, Any] = {"messages": Append(answers), "calling": "", "result": ""}
         if at + 1 == len(calls):
-            writes = {
-                "messages": Append(answers),
-                "calls": [],
-                "replaced": [],
-                "calling": "",
-                "result": "",
-                "feedback": [],
-            }
-            return Jump("think", writes)
+            return Jump("think", writes | {"calls": [], "replaced": [], "feedback": []})
         coming = calls[at + 1]
-        writes = {"messages": Append(answers), "calling": coming.id, "result": ""}
+        writes["calling"] = coming.id
         if coming.tool == "write_file":
             return Jump("write_file", writes)
         return Jump("run_command", writes) if coming.tool == "run_command" else Jump("http_get", writes)

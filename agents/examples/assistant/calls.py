@@ -96,7 +96,7 @@ class Call(Noun):
 
     @model_validator(mode="after")
     def fits_its_tool(self) -> Call:
-        TOOLS[self.tool].takes.model_validate(self.arguments)
+        self.arguments = TOOLS[self.tool].takes.model_validate(self.arguments).model_dump(mode="json")
         return self
 
     def __str__(self) -> str:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
-from typing import Any
-
-import pytest
-
 from approvals.models.webhook import WebhookRefused
 from approvals.outbound import targets
 from approvals.outbound.targets import is_permitted
 from approvals.webhooks import schedule
+import pytest
+from ipaddress import ip_address
 from tests.approvals.webhooks.made_webhooks import make_webhook
+from typing import Any
 
 PUBLIC = ["93.184.215.14", "1.1.1.1", "2606:4700:4700::1111", "::ffff:1.1.1.1"]
 INSIDE = [
@@ -19,7 +17,7 @@ INSIDE = [
     "100.64.0.1", "100.100.100.200", "192.0.0.192", "192.0.2.1", "198.18.0.1", "224.0.0.1", "240.0.0.1",
     "255.255.255.255", "168.63.129.16", "::", "::1", "::127.0.0.1", "::ffff:127.0.0.1", "::ffff:169.254.169.254",
     "64:ff9b::7f00:1", "64:ff9b:1::a00:1", "2002:7f00:1::", "2001:0:7f00:1::", "fc00::1", "fd00:ec2::254", "fe80::1",
-    "fe80::1%eth0", "fec0::1", "ff02::1", "2001:db8::1", "0.0.0.1", "3fff::1", "192.88.99.1",
+    "fe80::1%eth0", "fec0::1", "ff02::1", "2001:db8::1", "0.0.0.1", "3fff::1", "192.88.99.1", "::ffff:0:7f00:1",
 ]  # fmt: skip
 
 

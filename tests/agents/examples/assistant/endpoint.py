@@ -56,7 +56,6 @@ class Endpoint:
         self.faults: deque[Reply] = deque()
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str] = []
-        self.spent = 0.0  # seconds in which it worked, so that what is around it can be told apart
 
     @property
     def url(self) -> str:
@@ -108,17 +107,17 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         endpoint.requests.append(body)
         endpoint.keys.append(self.headers.get("Authorization", ""))
-        if self.path != "/v1/chat/completions":
-            self.problem(Reply(status=404))
-            return
-        reply = endpoint.reply_to(body["messages"])
+        known = self.path == "/v1/chat/completions"
+        reply = endpoint.reply_to(body["messages"]) if known else Reply(status=404)
         if reply.status != 200:
-            self.problem(reply)
+            error = {"message": reply.text or "no", "type": "test", "code": reply.code or None}
+            text = json.dumps({"error": error}).encode()
+            self.head(
+                reply.status, {"Content-Type": "application/json", "Content-Length": str(len(text)), **reply.headers}
+            )
+            self.wfile.write(text)
             return
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
+        self.head(200, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"})
         for event in events(reply):
             if event is None:
                 self.wfile.flush()
@@ -137,19 +136,11 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.wfile.write(b"0\r\n\r\n")
 
-    def problem(self, reply: Reply) -> None:
-        said = json.dumps(
-            {"error": {"message": reply.text or "no", "type": "test", "code": reply.code or None}}
-        ).encode()
-        self.send_response(reply.status)
-        for name, value in {
-            "Content-Type": "application/json",
-            "Content-Length": str(len(said)),
-            **reply.headers,
-        }.items():
+    def head(self, status: int, headers: Mapping[str, str]) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(said)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""
@@ -169,18 +160,12 @@ def events(reply: Reply) -> Iterator[Any]:
     if reply.refusal:
         yield chunk({"refusal": reply.refusal})
     for number, (name, arguments) in enumerate(reply.calls):
-        id = reply.ids[number] if reply.ids else f"call_{abs(hash((name, str(arguments), number))) % 10**8}"
+        id = reply.ids[number] if reply.ids else f"call_{number}"
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        half = len(text) // 2
-        yield chunk(
-            {
-                "tool_calls": [
-                    {"index": number, "id": id, "type": "function", "function": {"name": name, "arguments": ""}}
-                ]
-            }
-        )
-        for part in (text[:half], text[half:]):
-            yield chunk({"tool_calls": [{"index": number, "function": {"arguments": part}}]})
+        first = {"id": id, "type": "function", "function": {"name": name, "arguments": ""}}
+        halves = ({"function": {"arguments": part}} for part in (text[: len(text) // 2], text[len(text) // 2 :]))
+        for part in (first, *halves):
+            yield chunk({"tool_calls": [{"index": number, **part}]})
     if reply.cut:
         return
     if reply.junk:
@@ -195,7 +180,5 @@ def events(reply: Reply) -> Iterator[Any]:
 
 def chunk(delta: Any, *, finish: str | None = None, usage: Any = None) -> dict[str, Any]:
     choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
-    return {
-        "id": "chatcmpl-test", "object": "chat.completion.chunk", "created": 1, "model": "test", "choices": choices,
-        "usage": usage,
-    }  # fmt: skip
+    head = {"id": "chatcmpl-test", "object": "chat.completion.chunk", "created": 1, "model": "test"}
+    return head | {"choices": choices, "usage": usage}

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 from django.db.models.functions import Now
 
+from agents.moves import rewind
 from checkpoints.models import Run
 from tests.agents.examples.refunds.test_killed import killed
+from tests.approvals.cards.verdicts.test_loops import seq_of
 from tests.approvals.cards.verdicts.verdict_forms import APPROVE, edit, reject, respond, say
+from tests.factories import make_user
 from tests.factories.driven_runs import advance_to_rest, answer, decide, effects, open_gate, state
 from tests.harness.examples import one_in
 from tests.harness.services import Talking
@@ -46,8 +49,7 @@ def hand(shared_endpoint: Endpoint, desk: Path) -> Iterator[Talking]:
         "HOLDPOINT_ASSISTANT_FOLDER": str(desk),
         "HOLDPOINT_LOG_LEVEL": "ERROR",
     }
-    command = [sys.executable, "-m", "tests.harness.forked_worker"]
-    process = Talking(*command, env=wishes)
+    process = Talking(sys.executable, "-m", "tests.harness.forked_worker", env=wishes)
     yield process
     process.close()
 
@@ -86,10 +88,6 @@ def test_a_worker_killed_anywhere_in_a_turn_does_nothing_twice(
 
 def undone(run: Run, path: Path) -> None:
     """Take the run back to its beginning and stop it: what was there before the worker died is there again."""
-    from agents.moves import rewind
-    from tests.approvals.cards.verdicts.test_loops import seq_of
-    from tests.factories import make_user
-
     rewind.rewind(run, to=seq_of(run, "begin"), by=make_user("Bob Lindqvist", run.team))
     advance_to_rest(run)
     decide(run, "reject", then="stop", comment="No more.")

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
+from .assistant_runs import DONE
+from .assistant_runs import WRITE
+from .assistant_runs import begun
+from .assistant_runs import calling
+from .endpoint import Endpoint
+from .endpoint import KEY
+from .endpoint import Reply
 from agents.examples.assistant import Assistant
 from checkpoints.models import Run
-from tests.agents.pages.test_run_page import page_of, text_of
-from tests.factories import MEMBER, ann, bob, make_team
-from tests.factories.driven_runs import advance_to_rest, decide, open_gate
+import pytest
+from tests.agents.pages.test_run_page import page_of
+from tests.agents.pages.test_run_page import text_of
+from tests.factories import MEMBER
+from tests.factories import ann
+from tests.factories import bob
+from tests.factories import make_team
+from tests.factories.driven_runs import advance_to_rest
+from tests.factories.driven_runs import answer
+from tests.factories.driven_runs import decide
+from tests.factories.driven_runs import open_gate
 from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import signed_in
-
-from .assistant_runs import DONE, WRITE, begun, calling
-from .endpoint import Endpoint, Reply
+from typing import Any
 
 
 def test_without_a_key_the_agents_page_says_how_to_set_one(settings: Any) -> None:
@@ -27,7 +36,7 @@ def test_without_a_key_the_agents_page_says_how_to_set_one(settings: Any) -> Non
     assert "set OPENAI_API_KEY" in said
 
 
-def test_a_run_that_was_started_without_a_key_says_so_too_and_shows_no_traceback(
+def test_a_run_without_a_key_says_so_shows_no_traceback_and_goes_on_once_there_is_one(
     endpoint: Endpoint, settings: Any
 ) -> None:
     settings.OPENAI_API_KEY = ""
@@ -38,6 +47,10 @@ def test_a_run_that_was_started_without_a_key_says_so_too_and_shows_no_traceback
     assert "set OPENAI_API_KEY" in gate
     assert "set OPENAI_API_KEY" in page
     assert "Traceback" not in gate + page
+    assert endpoint.requests == []
+    settings.OPENAI_API_KEY = KEY
+    answer(run, "retry")
+    assert advance_to_rest(run).status == "completed"
 
 
 def test_the_runs_page_says_the_tokens_the_cost_and_what_it_came_to(endpoint: Endpoint, settings: Any) -> None:

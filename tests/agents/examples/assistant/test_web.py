@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_address
 from typing import Any
 from unittest.mock import Mock
 
@@ -13,15 +12,24 @@ import brotli  # type: ignore[import-untyped]
 import httpx
 import pytest
 
-from agents.examples.assistant import tools
-from approvals.outbound import addresses
+from agents.examples.assistant.tools import fetch_address
 from tests.factories.driven_runs import advance_to_rest, decide, effects, open_gate
 
 from .assistant_runs import DONE, begun, calling
 from .endpoint import Endpoint
 
-BOMB = brotli.compress(bytes(64 * 1024 * 1024), quality=5)
-LOOPBACK = ["127.0.0.0/8", "::1/128"]
+PLAIN = {"Content-Type": "text/plain"}
+ANSWERS = {  # by path: status, headers, body
+    "/x?y=1": (200, {"Content-Type": "text/plain; charset=utf-8"}, "gr\u00fcezi".encode()),
+    "/latin": (200, {"Content-Type": "text/plain; charset=ISO-8859-1"}, "gr\u00fcezi".encode("latin-1")),
+    "/odd": (200, {"Content-Type": "text/plain; charset=unicode_escape"}, b"\\ud800 \xff"),
+    "/moved": (302, {"Location": "/secret"}, b""),
+    "/picture": (200, {"Content-Type": "image/png"}, b"\x89PNG"),
+    "/long": (200, PLAIN, b"x" * 3_000_000),
+    "/bomb": (200, PLAIN | {"Content-Encoding": "br"}, brotli.compress(bytes(64 * 1024 * 1024), quality=5)),
+    "/two": (200, PLAIN | {"Content-Encoding": "Identity, gzip"}, b"x"),
+    "/plain": (200, PLAIN | {"Content-Encoding": "Identity"}, b"as it is"),
+}
 
 
 class Site(BaseHTTPRequestHandler):
@@ -31,15 +39,7 @@ class Site(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.asked.append(f"{self.headers['Host']}{self.path}")
-        status, headers, body = {
-            "/moved": (302, {"Location": "/secret"}, b""),
-            "/picture": (200, {"Content-Type": "image/png"}, b"\x89PNG"),
-            "/long": (200, {"Content-Type": "text/plain"}, b"x" * 3_000_000),
-            "/bomb": (200, {"Content-Type": "text/plain", "Content-Encoding": "br"}, BOMB),
-            "/two": (200, {"Content-Type": "text/plain", "Content-Encoding": "Identity, gzip"}, b"x"),
-            "/plain": (200, {"Content-Type": "text/plain", "Content-Encoding": "Identity"}, b"as it is"),
-            "/odd": (200, {"Content-Type": "text/plain; charset=no-such"}, b"odd"),
-        }.get(self.path, (200, {"Content-Type": "text/plain; charset=utf-8"}, "gr\u00fcezi".encode()))
+        status, headers, body = ANSWERS[self.path]
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
@@ -63,48 +63,45 @@ def site() -> Iterator[str]:
 
 @pytest.fixture
 def inside(settings: Any) -> None:
-    settings.HOLDPOINT_ASSISTANT_NETWORKS = LOOPBACK
+    settings.HOLDPOINT_ASSISTANT_NETWORKS = ["127.0.0.0/8", "::1/128"]
 
 
 @pytest.mark.usefixtures("inside")
-def test_a_page_is_told_as_text(site: str) -> None:
-    assert tools.fetch_address(f"{site}/x?y=1") == "HTTP 200 OK, text/plain\n\ngr\u00fcezi"
-    assert Site.asked == [f"{site.removeprefix('http://')}/x?y=1"]
+@pytest.mark.parametrize(("path", "words"), [
+    ("/x?y=1", "HTTP 200 OK, text/plain\n\ngr\u00fcezi"),
+    ("/latin", "gr\u00fcezi"),
+    ("/odd", "\\ud800 \ufffd"),  # Python's codec of that name makes text that no state holds: it failed the run's step
+    ("/picture", "no text, so nothing of it is told."),
+    ("/long", "only its first 16,000 characters are told."),
+    ("/moved", "Nothing was followed; ask for that address if you want it."),
+    ("/two", "which was not asked for: nothing of it is told."),
+    ("/bomb", "which was not asked for: nothing of it is told."),
+    ("/plain", "as it is"),
+])  # fmt: skip
+def test_what_came_back_is_told_as_text_in_bounds(path: str, words: str, site: str) -> None:
+    told = fetch_address(f"{site}{path}")
+    assert told.endswith(words)
+    assert len(told) < 17_000
+    assert Site.asked == [f"{site.removeprefix('http://')}{path}"]
+    assert (f"it is at {site}/secret now" in told) == (path == "/moved")
 
 
 @pytest.mark.usefixtures("inside")
-@pytest.mark.parametrize("path", ["bomb", "two"])
-def test_a_packed_body_is_not_unpacked(site: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_body_is_unpacked(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Less than a kilobyte of brotli became a gigabyte: it was counted when it was unpacked."""
-    said = tools.fetch_address(f"{site}/{path}")
-    assert "which was not asked for: nothing of it is told." in said
-    assert len(said) < 200
-    assert tools.fetch_address(f"{site}/plain").endswith("as it is")
     unpack = Mock(side_effect=httpx.Response.iter_bytes, autospec=True)
     monkeypatch.setattr(httpx.Response, "iter_bytes", unpack)
-    tools.fetch_address(f"{site}/long")
+    fetch_address(f"{site}/long")
     assert not unpack.called
-
-
-@pytest.mark.usefixtures("inside")
-def test_a_redirect_is_told_and_not_followed(site: str) -> None:
-    told = tools.fetch_address(f"{site}/moved")
-    assert f"{site}/secret" in told
-    assert len(Site.asked) == 1
-
-
-@pytest.mark.usefixtures("inside")
-def test_a_body_is_bounded_and_must_be_text(site: str) -> None:
-    assert len(tools.fetch_address(f"{site}/long")) < 17_000
-    assert "no text" in tools.fetch_address(f"{site}/picture")
-    assert tools.fetch_address(f"{site}/odd").endswith("odd")
 
 
 @pytest.mark.parametrize(
     "url", ["file:///etc/passwd", "ftp://a.example/", "http://", "nonsense", "http://u:p@a.example/"]
 )
-def test_what_is_no_address_is_not_fetched(url: str) -> None:
-    assert tools.fetch_address(url).startswith("Nothing was fetched")
+def test_what_is_no_address_is_not_fetched_and_asked_of_nobody(url: str, endpoint: Endpoint) -> None:
+    assert fetch_address(url).startswith("Nothing was fetched")
+    assert begun(endpoint, calling(("http_get", {"url": url})), DONE).status == "completed"
+    assert endpoint.told()[0].startswith("The address")
 
 
 def test_an_address_inside_is_refused_unless_a_setting_allows_it(site: str, endpoint: Endpoint) -> None:
@@ -126,33 +123,16 @@ def test_a_name_is_looked_up_once_and_that_is_connected_to(site: str, monkeypatc
         return [(2, 1, 6, "", ("127.0.0.1" if host in ("rebound.example", "127.0.0.1") else "192.0.2.1", port))]
 
     monkeypatch.setattr("socket.getaddrinfo", says)
-    assert "gr\u00fcezi" in tools.fetch_address(f"http://rebound.example:{port}/")
-    assert [host for host in asked if host == "rebound.example"] == ["rebound.example"]
-
-
-@pytest.mark.parametrize("address", [
-    "127.0.0.1", "10.1.2.3", "192.168.0.1", "172.16.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.1", "224.0.0.1",
-    "255.255.255.255", "::1", "::", "fe80::1", "fc00::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254",
-    "64:ff9b::7f00:1", "2002:7f00:1::", "2001::1", "::7f00:1", "::ffff:0:7f00:1",
-])  # fmt: skip
-def test_no_address_inside_is_permitted_however_it_is_written(address: str) -> None:
-    assert not targets.is_permitted(ip_address(address))
-
-
-def test_public_ones_and_those_of_a_named_network_are() -> None:
-    assert targets.is_permitted(ip_address("93.184.216.34"))
-    assert targets.is_permitted(ip_address("2606:2800:220:1:248:1893:25c8:1946"))
-    assert targets.is_permitted(ip_address("10.1.2.3"), ["10.0.0.0/8"])
-    assert targets.is_permitted(ip_address("::ffff:10.1.2.3"), ["10.0.0.0/8"])
-    assert not targets.is_permitted(ip_address("10.1.2.3"), ["10.0.0.0/16"])
+    assert "gr\u00fcezi" in fetch_address(f"http://rebound.example:{port}/x?y=1")
+    assert asked.count("rebound.example") == 1
 
 
 @pytest.mark.usefixtures("inside")
 def test_a_host_that_a_setting_names_is_asked_without_a_gate(site: str, endpoint: Endpoint, settings: Any) -> None:
     settings.HOLDPOINT_ASSISTANT_HOSTS = ["localhost"]
-    run = begun(endpoint, calling(("http_get", {"url": f"{site}/x"})), DONE)
+    run = begun(endpoint, calling(("http_get", {"url": f"{site}/x?y=1"})), DONE)
     assert run.status == "completed"
     assert effects(run) == []
     assert "gr\u00fcezi" in endpoint.told()[0]
-    other = begun(endpoint, calling(("http_get", {"url": f"{site.replace('localhost', '127.0.0.1')}/x"})), DONE)
+    other = begun(endpoint, calling(("http_get", {"url": f"{site.replace('localhost', '127.0.0.1')}/x?y=1"})), DONE)
     assert open_gate(other).asked.actions[0].tool == "http_get"
