@@ -25,7 +25,7 @@ from checkpoints.values.canonical_json import parse
 from .tools import Replaced, parse_address
 
 ToolName = Literal["list_files", "read_file", "write_file", "run_command", "http_get"]
-MULTILINE = {"format": "multiline"}
+MULTILINE: dict[str, Any] = {"format": "multiline"}
 MOST = 10  # calls of one turn
 FREE = ("list_files", "read_file")  # are called without a gate
 LEVELS = ("low", "medium", "high", "critical")

@@ -78,7 +78,7 @@ def _read(chunks: Iterable[Any], hear: Callable[[str], None]) -> Turn:
                 function["arguments"] += part.function.arguments or ""
             turn.finish = choice.finish_reason or turn.finish
         writing = [
-            f"Writes a call of {call['name']}: {len(call['arguments']):,} characters." for call in calls.values()
+            f"Writes a call of {call['name']}, {len(call['arguments']):,} characters." for call in calls.values()
         ]
         hear("\n\n".join(filter(None, [turn.text, *writing])))
     if not turn.finish:

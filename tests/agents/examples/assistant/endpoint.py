@@ -162,10 +162,11 @@ def events(reply: Reply) -> Iterator[Any]:
     for number, (name, arguments) in enumerate(reply.calls):
         id = reply.ids[number] if reply.ids else f"call_{number}"
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        half = len(text) // 2
+        pieces: list[dict[str, Any]] = [{"function": {"arguments": part}} for part in (text[:half], text[half:])]
         first = {"id": id, "type": "function", "function": {"name": name, "arguments": ""}}
-        halves = ({"function": {"arguments": part}} for part in (text[: len(text) // 2], text[len(text) // 2 :]))
-        for part in (first, *halves):
-            yield chunk({"tool_calls": [{"index": number, **part}]})
+        for call in (first, *pieces):
+            yield chunk({"tool_calls": [{"index": number, **call}]})
     if reply.cut:
         return
     if reply.junk:

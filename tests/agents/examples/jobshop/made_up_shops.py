@@ -1,12 +1,19 @@
-"""Shops and breakdowns for the tests: small ones by hand, any others by hypothesis."""
+"""Shops, breakdowns and runs for the tests: small ones by hand, any others by hypothesis."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from hypothesis import strategies as st
 
 from agents.examples.jobshop import repair
 from agents.examples.jobshop.repair import Situation
 from agents.examples.jobshop.shop import Downtime, Job, Shop
+from agents.runs.start import start_run
+from checkpoints import actors
+from checkpoints.models import Run
+from tests.factories import make_team
+from tests.factories.driven_runs import advance_to_rest
 
 THREE = "3 3\n0 3 1 2 2 2\n0 2 2 1 1 4\n1 4 2 3 0 1\n"
 
@@ -41,3 +48,10 @@ def plan(shop: Shop, rule: str = "most work remaining") -> list[int]:
     starts = repair.time_jobs(shop, repair.sequence_jobs(shop, rule))
     assert starts is not None
     return starts
+
+
+def make_waiting_run(*, config: dict[str, Any] | None = None, **input: Any) -> Run:
+    """A run of the small shop that waits at its gate."""
+    given = {"source": {"name": "three", "text": THREE}, **input}
+    run = start_run("jobshop", given, by=actors.SYSTEM, team=make_team(), config={"seconds": 0.5, **(config or {})})
+    return advance_to_rest(run)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,35 +15,16 @@ from agents.definition.agent import RunInfo
 from agents.errors import ConfigRefused, InputRefused
 from agents.examples.jobshop import JobShop, repair, shop, solver
 from agents.moves import rewind
-from agents.runs.start import start_run
 from approvals.errors import Invalid
-from checkpoints import actors
 from checkpoints.models import Checkpoint, Run
-from tests.factories import make_team, make_user
+from tests.factories import make_user
 from tests.factories.driven_runs import advance_to_rest, answer, decide, effects, open_gate, state, trail
 from tests.harness.services import run as run_process
 
 from . import taillard
-from .made_up_shops import THREE
+from .made_up_shops import THREE, make_waiting_run
 
-Settings = Any
-
-
-@pytest.fixture(autouse=True)
-def floor(settings: Settings, tmp_path: Path) -> Iterator[Path]:
-    """This test's own board."""
-    settings.HOLDPOINT_AGENTS = ["agents.examples.jobshop"]
-    settings.HOME = tmp_path
-    registry.forget()
-    yield tmp_path / "shop-floor"
-    registry.forget()
-
-
-def make_waiting_run(*, config: dict[str, Any] | None = None, **input: Any) -> Run:
-    """A run of the small shop that waits at its gate."""
-    given = {"source": {"name": "three", "text": THREE}, **input}
-    run = start_run("jobshop", given, by=actors.SYSTEM, team=make_team(), config={"seconds": 0.5, **(config or {})})
-    return advance_to_rest(run)
+pytestmark = pytest.mark.usefixtures("floor")
 
 
 def notes(run: Run) -> list[str]:
@@ -93,18 +73,13 @@ def test_the_schedule_that_a_person_chooses_and_no_other_goes_to_the_board(
     assert saved["decision"]["answer"] == {"choice": choice, "value": None}
 
 
-def test_nothing_is_published_without_an_answer_and_an_approval_is_none(floor: Path) -> None:
+def test_nothing_is_published_without_an_answer_and_a_rejection_stops_the_run(floor: Path) -> None:
     run = make_waiting_run()
     with pytest.raises(Invalid, match="Choose one of the answers"):
         decide(run, "approve")
     with pytest.raises(Invalid):
         answer(run, "neither")
-    assert sheets(floor) == []
     assert open_gate(run).status == "open"
-
-
-def test_a_rejection_stops_the_run_and_publishes_nothing(floor: Path) -> None:
-    run = make_waiting_run()
     decide(run, "reject", then="stop", comment="Neither.")
     assert advance_to_rest(run).status == "cancelled"
     assert sheets(floor) == []
@@ -125,14 +100,11 @@ def test_a_job_that_a_reviewer_wants_kept_is_kept_by_both_the_next_time() -> Non
     assert steps.count("repair_locally") == steps.count("solve_globally") == 2
     [quote] = open_gate(run).standing().card.quotes
     assert quote.role == "sent it back"
-
-
-def test_what_no_rule_reads_is_said_at_the_next_gate() -> None:
-    run = make_waiting_run()
     decide(run, "reject", then="back", comment="Make it nicer.")
     advance_to_rest(run)
-    reasons = open_gate(run).standing().card.reasons
-    assert "No rule of the agent reads what Ann Okafor wrote" in reasons
+    card = open_gate(run).standing().card
+    assert "No rule of the agent reads what Ann Okafor wrote" in card.reasons
+    assert card.summary.endswith("Kept as asked: job 2.")
 
 
 def test_a_second_thought_takes_the_first_schedule_off_the_board_before_the_other_is_put_there(floor: Path) -> None:
@@ -207,29 +179,18 @@ def test_a_board_that_cannot_be_written_to_is_a_failure_and_no_doubt(floor: Path
     assert open_gate(run).kind == "recovery"
 
 
-@pytest.mark.parametrize(
-    ("input", "said"),
-    [
-        ({"source": {"name": "x", "text": "1 2\n0 1 9 2"}}, "line 2: there is no machine 9"),
-        ({"source": {"name": "x", "text": THREE}, "breakdown": {"machine": 3}}, "there is no machine 3"),
-        (
-            {"source": {"name": "x", "text": THREE}, "breakdown": {"machine": 1, "since": 5, "until": 5}},
-            "it has to be later than 5",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("input", "words"), [
+    ({"source": {"name": "x", "text": "1 2\n0 1 9 2"}}, "line 2: there is no machine 9"),
+    ({"source": {"name": "x", "text": THREE}, "breakdown": {"machine": 3}}, "there is no machine 3"),
+    ({"source": {"name": "x", "text": THREE}, "breakdown": {"since": 5, "until": 5}}, "it has to be later than 5"),
+    ({"config": {"rule": "by feeling"}}, "'most work remaining', 'shortest first'"),
+])  # fmt: skip
 def test_an_input_that_is_no_shop_or_breaks_no_machine_of_it_is_refused_at_the_door(
-    input: dict[str, Any], said: str
+    input: dict[str, Any], words: str
 ) -> None:
-    with pytest.raises(InputRefused) as refused:
-        start_run("jobshop", input, by=actors.SYSTEM, team=make_team())
-    assert any(said in error["message"] for error in refused.value.errors)
-
-
-def test_a_rule_that_there_is_not_is_refused() -> None:
-    with pytest.raises(ConfigRefused) as refused:
-        make_waiting_run(config={"rule": "by feeling"})
-    assert "'most work remaining', 'shortest first'" in refused.value.errors[0]["message"]
+    with pytest.raises((InputRefused, ConfigRefused)) as refused:
+        make_waiting_run(**input)
+    assert any(words in error["message"] for error in refused.value.errors)
 
 
 def test_files_and_folders_become_inputs_and_a_bad_one_is_named_with_its_lines(tmp_path: Path) -> None:

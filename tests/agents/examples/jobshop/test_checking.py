@@ -41,47 +41,29 @@ def test_schedules_that_can_be_worked_have_no_fault() -> None:
     assert faults(MENDED, stop=STOP, before=GOOD) == []
 
 
-@pytest.mark.parametrize(
-    ("rows", "fault"),
-    [
-        (GOOD[1:], "Operation 0 of job 0 is there 0 times."),
-        ([*GOOD, GOOD[0]], "Operation 0 of job 0 is there 2 times."),
-        ([*GOOD, [7, 0, 0, 20, 21, 0]], "There is no operation 0 of job 7."),
-        (with_row(GOOD, 0, 0, 2, 0, 3, 0), "The operation 0 of job 0 is on machine 2; it needs machine 0."),
-        (with_row(GOOD, 0, 2, 2, 9, 10, 0), "The operation 2 of job 0 takes 1; it needs 2."),
-        (with_row(GOOD, 0, 0, 0, -1, 2, 0), "The operation 0 of job 0 starts before the beginning, at -1."),
-        (
-            with_row(GOOD, 1, 1, 2, 4, 5, 0),
-            "The operation 1 of job 1 starts at 4, before the one before it ends at 5.",
-        ),
-        (
-            with_row(GOOD, 0, 2, 2, 8, 10, 0),
-            "Machine 2 has the operation 1 of job 2 and the operation 2 of job 0 at 8.",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("rows", "fault"), [
+    (GOOD[1:], "Operation 0 of job 0 is there 0 times."),
+    ([*GOOD, GOOD[0]], "Operation 0 of job 0 is there 2 times."),
+    ([*GOOD, [7, 0, 0, 20, 21, 0]], "There is no operation 0 of job 7."),
+    (with_row(GOOD, 0, 0, 2, 0, 3, 0), "The operation 0 of job 0 is on machine 2; it needs machine 0."),
+    (with_row(GOOD, 0, 2, 2, 9, 10, 0), "The operation 2 of job 0 takes 1; it needs 2."),
+    (with_row(GOOD, 0, 0, 0, -1, 2, 0), "The operation 0 of job 0 starts before the beginning, at -1."),
+    (with_row(GOOD, 1, 1, 2, 4, 5, 0), "The operation 1 of job 1 starts at 4, before the one before it ends at 5."),
+    (with_row(GOOD, 0, 2, 2, 8, 10, 0), "Machine 2 has the operation 1 of job 2 and the operation 2 of job 0 at 8."),
+])  # fmt: skip
 def test_each_broken_rule_of_the_shop_is_named(rows: list[list[int]], fault: str) -> None:
     assert fault in faults(rows)
 
 
-@pytest.mark.parametrize(
-    ("rows", "fault"),
-    [
-        (GOOD, "The operation 0 of job 2 takes 4; it needs 7."),
-        (
-            with_row(GOOD, 0, 1, 1, 4, 6, 0),
-            "The operation 1 of job 0 starts at 4 on machine 1, which stands still until 5.",
-        ),
-        (
-            with_row(MENDED, 0, 0, 0, 1, 4, 0),
-            "The operation 0 of job 0 had begun at 0 and is said to begin at 1.",
-        ),
-        (
-            with_row(MENDED, 1, 0, 0, 1, 3, 0),
-            "The operation 0 of job 1 would begin at 1, which was over at 2.",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("rows", "fault"), [
+    (GOOD, "The operation 0 of job 2 takes 4; it needs 7."),
+    (
+        with_row(GOOD, 0, 1, 1, 4, 6, 0),
+        "The operation 1 of job 0 starts at 4 on machine 1, which stands still until 5.",
+    ),
+    (with_row(MENDED, 0, 0, 0, 1, 4, 0), "The operation 0 of job 0 had begun at 0 and is said to begin at 1."),
+    (with_row(MENDED, 1, 0, 0, 1, 3, 0), "The operation 0 of job 1 would begin at 1, which was over at 2."),
+])  # fmt: skip
 def test_each_broken_rule_of_a_breakdown_is_named(rows: list[list[int]], fault: str) -> None:
     assert fault in faults(rows, stop=STOP, before=GOOD)
 

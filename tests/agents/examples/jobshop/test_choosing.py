@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from agents.definition import registry
-from agents.runs.start import start_run
 from approvals.cards.card import AnswerChoice, Card
 from approvals.models import Gate
-from checkpoints import actors
-from checkpoints.models import Run
 from tests.factories import ann, bob, decide, make_action, make_card, make_gate, make_policy, make_team
 from tests.factories.driven_runs import advance_to_rest, effects, open_gate, state
 from tests.harness.browser_checks import check_each_look, is_live, watched
 from tests.harness.signed_in_clients import form_of, post, signed_in
 
-from .made_up_shops import THREE
+from .made_up_shops import make_waiting_run
 
 NewPage = Callable[..., Page]
 CHOICES: list[AnswerChoice] = [
@@ -32,24 +28,8 @@ CHOICES: list[AnswerChoice] = [
 ]
 
 
-@pytest.fixture
-def floor(settings: Any, tmp_path: Path) -> Iterator[Path]:
-    settings.HOLDPOINT_AGENTS = ["agents.examples.jobshop"]
-    settings.HOME = tmp_path
-    registry.forget()
-    yield tmp_path / "shop-floor"
-    registry.forget()
-
-
 def asking(**card: Any) -> Card:
     return make_card(question={"text": "Which?", "choices": CHOICES}, allows=["pay"], **card)
-
-
-def make_waiting_run() -> Run:
-    """A run of the small shop that waits to be chosen for."""
-    input = {"source": {"name": "three", "text": THREE}, "breakdown": {"machine": 1, "since": 2, "until": 5}}
-    run = start_run("jobshop", input, by=actors.SYSTEM, team=make_team(), config={"seconds": 0.5})
-    return advance_to_rest(run)
 
 
 def test_the_page_offers_each_choice_and_none_of_them() -> None:
@@ -120,7 +100,7 @@ def test_two_people_have_to_choose_the_same() -> None:
 
 
 def test_both_charts_are_on_the_gates_page(floor: Path) -> None:
-    run = make_waiting_run()
+    run = make_waiting_run(breakdown={"machine": 1, "since": 2, "until": 5})
     page = signed_in(ann(run.team)).get(f"/gates/{open_gate(run).pk}/").content.decode()
     assert page.count('class="gantt-bars"') == 2
     assert page.count("<title>Machine 1 stands still: 2 to 5</title>") == 2
@@ -130,7 +110,7 @@ def test_both_charts_are_on_the_gates_page(floor: Path) -> None:
 
 
 def test_a_person_chooses_between_the_two_charts_in_a_browser(new_page: NewPage, floor: Path) -> None:
-    run = make_waiting_run()
+    run = make_waiting_run(breakdown={"machine": 1, "since": 2, "until": 5})
     page = new_page(ann(run.team))
     said = watched(page)
     page.goto(f"/gates/{open_gate(run).pk}/")
@@ -150,7 +130,7 @@ def test_a_person_chooses_between_the_two_charts_in_a_browser(new_page: NewPage,
 
 
 def test_a_job_is_traced_through_both_charts_and_none_of_it_is_needed(new_page: NewPage, floor: Path) -> None:
-    run = make_waiting_run()
+    run = make_waiting_run(breakdown={"machine": 1, "since": 2, "until": 5})
     page = new_page(ann(run.team))
     page.goto(f"/gates/{open_gate(run).pk}/")
     bar = page.locator('hp-gantt .bar[data-job="1"]').first
@@ -166,7 +146,7 @@ def test_a_job_is_traced_through_both_charts_and_none_of_it_is_needed(new_page: 
 
 @pytest.mark.examples
 def test_a_gate_with_charts_has_no_fault_that_axe_can_find(new_page: NewPage, floor: Path) -> None:
-    run = make_waiting_run()
+    run = make_waiting_run(breakdown={"machine": 1, "since": 2, "until": 5})
     page = new_page(ann(run.team))
     said = watched(page)
     page.goto(f"/gates/{open_gate(run).pk}/")
