@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from agents import AgentError
-from agents.definition import registry
 from agents.definition.agent import RunInfo
 from agents.errors import ConfigRefused, InputRefused
 from agents.examples.jobshop import JobShop, repair, shop, solver
@@ -158,7 +157,7 @@ def test_a_global_plan_that_breaks_a_rule_never_reaches_the_person(monkeypatch: 
 
 def test_a_published_schedule_is_read_back_and_published_once(floor: Path) -> None:
     plan = shop.Schedule.model_validate(state(make_waiting_run())["plan"])
-    agent, key = registry.named("jobshop").agent(RunInfo(0, ""), 1), "a" * 64
+    agent, key = JobShop(RunInfo(0, ""), 1), "a" * 64
     assert agent.on_the_board(key=key) is None
     published = shop.publish("three", plan, key)
     assert shop.publish("three", plan, key) == published
