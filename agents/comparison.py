@@ -19,8 +19,8 @@ from checkpoints.errors import OtherLineage
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.store import executions
+from checkpoints.store.executions import CheckpointComparison
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.store.run_history import CheckpointComparison
 from checkpoints.values import patch
 
 PLACE = re.compile(r"(?:R-)?([0-9]{1,12})\.([0-9]{1,9})|([0-9]{1,9})")

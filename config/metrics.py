@@ -39,7 +39,7 @@ from agents.ringing import queues
 from approvals.middleware import Respond
 from approvals.models import ChannelState, Delivery, Gate, Unrun, Webhook
 from checkpoints.audit import sealer
-from checkpoints.events.horizon import horizon_age
+from checkpoints.events.commit_order import horizon_age
 from checkpoints.events.tailer import OTHERS
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql

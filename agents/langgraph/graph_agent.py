@@ -223,15 +223,15 @@ def hear(self: GraphAgent, **values: Any) -> Any:
         return Jump("prepare", {"langgraph": asks, "answers": {}, "decision": None})
     since = validity.newest_move(self)
     asked = validity.valid(values["questions"], since)
-    remarks: list[Feedback] = values["feedback"][values["heard"] :]
-    words = next((remark.text for remark in reversed(remarks) if not remark.action), "")
+    said: list[Feedback] = values["feedback"][values["heard"] :]
+    words = next((each.text for each in reversed(said) if not each.action), "")
     decision = values["decision"] or {"kind": "approved"}
-    silent = [question.title for question in asked if not (question.decided or takes_silence(question))]
+    silent = [each.title for each in asked if not (each.decided or takes_silence(each))]
     if decision["kind"] == EXPIRED and silent:
         raise StepFailed(f"Nobody decided in time, and the graph cannot be told so: {', '.join(silent)}.")
     found = answers.hear(asked, decision, words)
     at = seals.sealed(_answered(values["langgraph"], found, since), found.answers)
-    waiting = seals.seal_verdicts(found.questions, since)
+    waiting = seals.kept(found.questions, since)
     heard = {"langgraph": at, "questions": waiting, "decision": None, "heard": len(values["feedback"])}
     if not found.answers:
         return Jump("prepare", {**heard, "answers": {}})

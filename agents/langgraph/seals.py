@@ -40,7 +40,7 @@ def check(position: Mapping[str, Any], answers: Mapping[str, Any]) -> None:
         raise StepFailed(BROKEN.format("`langgraph` or `answers`"))
 
 
-def seal_verdicts(questions: Sequence[GraphQuestion], since: str) -> list[GraphQuestion]:
+def kept(questions: Sequence[GraphQuestion], since: str) -> list[GraphQuestion]:
     """Return the questions with a seal on each verdict, and since when it holds."""
     return [
         _seal_verdict(question, {**question.decided, SINCE: since}) if question.decided else question

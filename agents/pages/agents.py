@@ -26,7 +26,7 @@ from agents.runs.stats import AgentFigures
 from agents.serving import missing_workers
 from agents.serving.missing_workers import Service
 from approvals import forms
-from approvals.insights.durations import SPANS
+from approvals.insights.figures import SPANS
 from approvals.live import page_frame
 from approvals.presentation.decision_form.answer_forms import blank
 from approvals.presentation.decision_form.faults import FormFault, of_form

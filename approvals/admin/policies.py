@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from .policy_form import PolicyForm
-from approvals.models import Policy
-from approvals.models import PolicyChange
-from approvals.policy import enough_reviewers
-from approvals.policy import last_gates
-from approvals.policy import required
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.widgets import FilteredSelectMultiple
+from django.db import models
+from django.forms.utils import ErrorDict
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
+
+from approvals.models import Policy, PolicyChange
+from approvals.policy import enough_reviewers, last_gates, required
 from approvals.policy.rules import stage_words
 from approvals.policy.rules.stage_words import Names
 from approvals.policy.rules.written import Directory
@@ -15,32 +24,21 @@ from approvals.policy_changes import changes
 from approvals.policy_changes.changes import ChangeRefused
 from approvals.policy_changes.simulation import simulate
 from checkpoints.access.permissions import may_everywhere
-from checkpoints.admin.base import Mixed
-from checkpoints.admin.base import ModelAdmin
-from checkpoints.admin.base import NewestVersionsFilter
-from checkpoints.admin.base import NothingByHand
-from checkpoints.admin.base import TakesOrders
-from checkpoints.admin.base import VersionedAdmin
-from checkpoints.admin.base import address_of
-from checkpoints.admin.base import make_column
-from checkpoints.admin.base import make_list_link
-from checkpoints.admin.base import make_value_filter
+from checkpoints.admin.base import (
+    Mixed,
+    ModelAdmin,
+    NewestVersionsFilter,
+    NothingByHand,
+    TakesOrders,
+    VersionedAdmin,
+    address_of,
+    make_column,
+    make_list_link,
+    make_value_filter,
+)
 from checkpoints.admin.durations import spell_duration
-from collections.abc import Callable
-from collections.abc import Mapping
-from django import forms
-from django.contrib import admin
-from django.contrib import messages
-from django.contrib.admin.widgets import FilteredSelectMultiple
-from django.db import models
-from django.forms.utils import ErrorDict
-from django.http import HttpRequest
-from django.http import HttpResponse
-from django.shortcuts import get_object_or_404
-from django.shortcuts import redirect
-from django.utils.html import format_html_join
-from django.utils.safestring import mark_safe
-from typing import Any
+
+from .policy_form import PolicyForm
 
 FIELDS = {
     None: ("in_words", "team", "name"),

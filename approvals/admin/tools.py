@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.http import HttpRequest
+
 from approvals import tools
 from approvals.models import Tool
 from approvals.policy_changes import tool_changes
 from approvals.schema import walk
-from checkpoints.admin.base import NewestVersionsFilter
-from checkpoints.admin.base import VersionedAdmin
-from checkpoints.admin.base import VersionedForm
-from checkpoints.admin.base import make_column
+from checkpoints.admin.base import NewestVersionsFilter, VersionedAdmin, VersionedForm, make_column
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
-from django import forms
-from django.contrib import admin
-from django.contrib import messages
-from django.http import HttpRequest
-import json
-from typing import Any
 
 MONO = "vLargeTextField mono"
 EXAMPLE = """{

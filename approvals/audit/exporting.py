@@ -19,12 +19,11 @@ from django.db import transaction
 
 from checkpoints.actors import Actor
 from checkpoints.audit import export
-from checkpoints.audit.export import ExportRequest
+from checkpoints.audit.export import ExportedEvent, ExportRequest
 from checkpoints.audit.filters import AuditFilters
 from checkpoints.events import commit_order, event_log, event_proof
 from checkpoints.events.event import EventQuerySet
 from checkpoints.models import Event
-from checkpoints.seals.export_lines import ExportedEvent
 from checkpoints.seals.seal import format_instant
 from checkpoints.values.characters import escape_controls
 

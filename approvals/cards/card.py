@@ -61,7 +61,7 @@ class Card:
     for_whom: str = ""
     amount: str = ""  # display text
     cost_of_delay: Delay | None = None  # what it costs that nobody decides
-    resource: str = ""  # what it is about, such as "order 20418": gates and past effects of the same are named beside it
+    resource: str = ""  # what it is about, "order 20418": other gates and effects about the same are named beside it
     risk: str = "medium"  # low, medium, high, critical
     reasons: Sequence[str] = ()  # why the risk is what it is
     actions: Sequence[Action] = ()

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from approvals.schema.walk import Schema, label_of, resolve_part
-from checkpoints.values.list_alignment import find_rising_run
+from checkpoints.values.patch import find_rising_run
 
 from . import names
 from .builder import Builder

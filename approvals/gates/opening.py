@@ -2,61 +2,40 @@
 
 from __future__ import annotations
 
-from . import automatic
-from .lists import search_terms
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import structlog
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+
 from approvals import tools
 from approvals.audit import evidence
-from approvals.cards import amount
-from approvals.cards import binding
-from approvals.cards import likeness
-from approvals.cards.card import Card
-from approvals.cards.card import completed
-from approvals.models import Gate
-from approvals.models import Policy
-from approvals.models import Proposal
-from approvals.models import take_owed_sample
-from approvals.policy import authorship
-from approvals.policy import calendars
-from approvals.policy import escalation
-from approvals.policy import pacing
-from approvals.policy import required
-from approvals.policy import tally
-from approvals.policy.requirements import RISKS
-from approvals.policy.requirements import Requirements
+from approvals.cards import amount, binding, likeness
+from approvals.cards.card import Card, completed
+from approvals.models import Gate, Policy, Proposal, take_owed_sample
+from approvals.policy import authorship, calendars, escalation, pacing, required, tally
+from approvals.policy.requirements import RISKS, Requirements
 from approvals.policy.rules import missing_policy
 from approvals.webhooks import outbox
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
 from checkpoints.events import event_log
-from checkpoints.models import Hold
-from checkpoints.models import Run
-from checkpoints.postgresql.prepared_rows import OneOf
-from checkpoints.postgresql.prepared_rows import build_insertion
-from checkpoints.postgresql.prepared_rows import next_ids
-from checkpoints.postgresql.prepared_rows import prepared_statement
+from checkpoints.models import Hold, Run
+from checkpoints.postgresql.prepared_rows import OneOf, build_insertion, next_ids, prepared_statement
 from checkpoints.postgresql.sql import Statement
-from checkpoints.runs.plans import PlanSpec
-from checkpoints.runs.plans import StepSpec
-from checkpoints.runs.plans import spec_of
-from checkpoints.store import Snapshot
-from checkpoints.store import claims
-from checkpoints.store import named_files
+from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
+from checkpoints.store import Snapshot, claims, named_files
 from checkpoints.store.claims import Claim
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import encode_canonical
-from collections.abc import Sequence
-from dataclasses import replace
-from datetime import datetime
-from datetime import timedelta
-from django.contrib.auth.models import User
-from django.db import transaction
-from django.db.models import F
-from django.db.models import Q
-from django.db.models import QuerySet
-import structlog
-from typing import Any
-from typing import NamedTuple
-from uuid import UUID
+
+from . import automatic
+from .lists import search_terms
 
 log = structlog.get_logger()
 

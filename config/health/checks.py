@@ -7,34 +7,29 @@ also while a part hangs. If readers of events are held back, or `make run` start
 
 from __future__ import annotations
 
-from agents.models import SweeperPass
-from agents.models import Worker
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from datetime import timedelta
+from functools import partial
+from threading import Lock, Thread
+from typing import Generic, TypeVar
+
+import redis
+from django.conf import settings
+from django.db import DatabaseError, connection, connections
+from django.db.models.functions import Now
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from agents.models import SweeperPass, Worker
 from agents.models.worker import SILENT
 from agents.serving import deaf_workers
 from checkpoints.events.commit_order import horizon_age
-from collections.abc import Callable
-from collections.abc import Mapping
-from concurrent.futures import Future
 from config.local import restarts as restarted
 from config.messages import connect_redis
 from config.middleware import is_local
-from datetime import timedelta
-from django.conf import settings
-from django.db import DatabaseError
-from django.db import connection
-from django.db import connections
-from django.db.models.functions import Now
-from django.http import HttpRequest
-from django.http import JsonResponse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
-from functools import partial
-import redis
-import time
-from threading import Lock
-from threading import Thread
-from typing import Generic
-from typing import TypeVar
 
 ANSWERED_WITHIN = 2.0  # seconds
 SWEEPER_SILENT = timedelta(seconds=10)

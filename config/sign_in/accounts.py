@@ -7,15 +7,10 @@ too. A new session key follows each confirmation, of no use to somebody who knew
 
 from __future__ import annotations
 
-from . import openid
-from .attempts import client_address
-from .attempts import confirmation_failed
-from .attempts import count_try
-from .attempts import device_of
-from .attempts import mark_device
-from .factors import ConfirmByPasskeyForm
-from .factors import recovery_code_counts
-from agents.access import address_of
+import json
+from functools import partial
+from typing import Any
+
 from allauth.account import views
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.authentication import get_authentication_records
@@ -28,34 +23,28 @@ from allauth.mfa.base import views as base
 from allauth.mfa.webauthn import views as webauthn
 from allauth.mfa.webauthn.internal import auth as passkeys
 from allauth.mfa.webauthn.internal import flows as passkey_flows
-from approvals.accounts import factors
-from approvals.accounts import preferences
-from approvals.accounts import sign_ins
-from approvals.accounts.factors import ProofMethod
-from approvals.models import Notice
-from approvals.notifications import email
-from approvals.notifications import notifying
-from approvals.notifications.message import NoticeKind
-from approvals.notifications.message import Urgency
-from approvals.views.access import private
-from approvals.views.access import reader_of
-from checkpoints import actors
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.forms import Form
-from django.http import HttpRequest
-from django.http import HttpResponse
-from django.http import HttpResponseBase
-from django.http import HttpResponseRedirect
-from django.http import JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.utils.http import url_has_allowed_host_and_scheme
-from functools import partial
-import json
-from typing import Any
+
+from agents.access import address_of
+from approvals.accounts import factors, preferences, sign_ins
+from approvals.accounts.factors import ProofMethod
+from approvals.models import Notice
+from approvals.notifications import email, notifying
+from approvals.notifications.message import NoticeKind, Urgency
+from approvals.views.access import private, reader_of
+from checkpoints import actors
+
+from . import openid
+from .attempts import client_address, confirmation_failed, count_try, device_of, mark_device
+from .factors import ConfirmByPasskeyForm, recovery_code_counts
 
 # Wrong passwords: of one account from one place, of all accounts from one address, of one account from all of them.
 WRONG, WRONG_THERE, WRONG_ANYWHERE = "5/5m/key", "10/m/key", "100/h/key"

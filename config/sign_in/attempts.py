@@ -18,24 +18,25 @@ recorded and then the tenth, hundredth and so on, with the count so far. Each we
 
 from __future__ import annotations
 
-from agents.access import address_of
-from allauth.core import context
-from allauth.core.internal import ratelimit
-from approvals.accounts import pushed
-from checkpoints import actors
-from checkpoints.events import event_log
-from collections import Counter
-from collections.abc import Mapping
-from django.conf import settings
-from django.contrib.auth.models import User
-from django.http import HttpRequest
-from django.http import HttpResponseBase
-from django.utils.crypto import salted_hmac
 import json
 import secrets
 import time
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
+
+from allauth.core import context
+from allauth.core.internal import ratelimit
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponseBase
+from django.utils.crypto import salted_hmac
+
+from agents.access import address_of
+from approvals.accounts import pushed
+from checkpoints import actors
+from checkpoints.events import event_log
 
 MINUTE = 60.0
 SINGLE = 200  # failed sign-ins of a minute that are recorded by account and address; beyond it all together

@@ -6,9 +6,11 @@ the factor's row, compared and written under its lock.
 
 from __future__ import annotations
 
-from .attempts import count_try
-from .attempts import device_of
-from .attempts import factor_refused
+import struct
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
 from allauth.account.utils import get_next_redirect_url
 from allauth.core import context
 from allauth.core.internal import ratelimit
@@ -20,21 +22,16 @@ from allauth.mfa.totp.internal import auth as totp
 from allauth.mfa.utils import decrypt
 from allauth.mfa.webauthn import forms as webauthn
 from allauth.mfa.webauthn.internal import auth as passkeys
-from approvals.accounts import factors
-from approvals.accounts import required
-from approvals.accounts.factors import FACTORS
-from approvals.accounts.factors import ProofMethod
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Mapping
 from django import forms as django_forms
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.urls import reverse
-import struct
-from typing import Any
-from urllib.parse import urlsplit
+
+from approvals.accounts import factors, required
+from approvals.accounts.factors import FACTORS, ProofMethod
+
+from .attempts import count_try, device_of, factor_refused
 
 # Wrong codes at one place, and of one account at all strange places together: of a million codes three are right at a
 # time, so that whoever knows the password and has any number of addresses finds one in a day with a chance of 0.02 %.

@@ -10,49 +10,40 @@ one account has, if it is no administrator's and is not linked to the provider y
 
 from __future__ import annotations
 
-from .attempts import client_address
-from .membership import apply_claims
-from .membership import verified_email
-from .providers import Provider
-from .security import require_confirmation
-from agents.access import address_of
+import secrets
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import jwt
 from allauth.account.internal.decorators import login_not_required
 from allauth.account.internal.flows.reauthentication import is_reauthentication_required
 from allauth.core.exceptions import ImmediateHttpResponse
-from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
-from allauth.socialaccount.adapter import _build_apps_from_settings
-from allauth.socialaccount.adapter import get_adapter
-from allauth.socialaccount.models import SocialAccount
-from allauth.socialaccount.models import SocialApp
-from allauth.socialaccount.models import SocialLogin
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, _build_apps_from_settings, get_adapter
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialLogin
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
-from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
-from allauth.socialaccount.providers.oauth2.views import OAuth2LoginView
+from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView, OAuth2LoginView
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils.crypto import constant_time_compare
+from django.views.decorators.cache import never_cache
+from jwt import PyJWKSet
+from requests import RequestException
+from structlog import get_logger
+
 from approvals.accounts import required
 from approvals.presentation import names
 from checkpoints import actors
 from checkpoints.events import event_log
-from collections.abc import Mapping
-from django.conf import settings
-from django.contrib.auth.models import User
-from django.db import transaction
-from django.http import Http404
-from django.http import HttpRequest
-from django.http import HttpResponse
-from django.http import HttpResponseBase
-from django.shortcuts import redirect
-from django.shortcuts import render
-from django.utils.crypto import constant_time_compare
-from django.views.decorators.cache import never_cache
-import jwt
-import secrets
-from jwt import PyJWKSet
-from requests import RequestException
-from structlog import get_logger
-from typing import Any
-from typing import NoReturn
+
+from .attempts import client_address
+from .membership import apply_claims, verified_email
+from .providers import Provider
+from .security import require_confirmation
 
 log = get_logger()
 # By a private key of the provider's: a signature by the client's own secret could be anybody's who knows it.

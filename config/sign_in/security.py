@@ -6,14 +6,14 @@ confirmed who they are, and takes with it what it makes void: other sessions, an
 
 from __future__ import annotations
 
-from .attempts import client_address
-from .factors import advance_counter
-from .factors import passkeys_work
-from agents.access import address_of
+import json
+from collections.abc import Callable, Collection, Mapping
+from functools import wraps
+from typing import Any
+
 from allauth.account.authentication import get_authentication_records
 from allauth.account.decorators import reauthentication_required
-from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY
-from allauth.account.internal.flows.login import record_authentication
+from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY, record_authentication
 from allauth.account.internal.flows.reauthentication import get_reauthentication_flows
 from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes import views as recovery
@@ -22,35 +22,25 @@ from allauth.mfa.totp import views as totp
 from allauth.mfa.webauthn import views as webauthn
 from allauth.mfa.webauthn.internal import auth as passkeys
 from allauth.socialaccount.models import SocialAccount
-from approvals.accounts import factors
-from approvals.accounts import required
-from approvals.accounts import sign_ins
-from approvals.accounts.factors import ProofMethod
-from approvals.policy import step_up
-from approvals.views.access import private
-from approvals.views.access import reader_of
-from checkpoints import actors
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Mapping
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.http import Http404
-from django.http import HttpRequest
-from django.http import HttpResponse
-from django.http import HttpResponseBase
-from django.shortcuts import redirect
-from django.shortcuts import render
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
-from django.views.decorators.http import require_POST
-from django.views.decorators.http import require_safe
-from functools import wraps
-import json
+from django.views.decorators.http import require_POST, require_safe
 from qrcode.main import QRCode
-from typing import Any
+
+from approvals.accounts import factors, required, sign_ins
+from approvals.accounts.factors import ProofMethod
+from approvals.policy import step_up
+from approvals.views.access import private, reader_of
+from checkpoints import actors
+
+from .attempts import client_address
+from .factors import advance_counter, passkeys_work
 
 View = Callable[..., HttpResponseBase]
 

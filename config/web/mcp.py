@@ -7,25 +7,23 @@ nor a connection to the database (agents/api/protocol/waiting.py).
 
 from __future__ import annotations
 
-from checkpoints.errors import ValueRefused
-from checkpoints.values.canonical_json import parse_json
-from collections.abc import AsyncIterator
-from collections.abc import Mapping
-from config.web.static import Receive
-from config.web.static import Scope
-from config.web.static import Send
-from config.web.wire import Application
+import json
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
 from django.conf import settings
 from holdpoint import AsyncHoldpoint
 from holdpoint.mcp.asking import Limits
-from holdpoint.mcp.server import Context
-from holdpoint.mcp.server import build_server
-import httpx
-import json
+from holdpoint.mcp.server import Context, build_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import PARSE_ERROR
-from typing import Any
+
+from checkpoints.errors import ValueRefused
+from checkpoints.values.canonical_json import parse_json
+from config.web.static import Receive, Scope, Send
+from config.web.wire import Application
 
 SENT = ("authorization", "x-forwarded-for", "x-forwarded-proto", "x-request-id")  # of the caller's headers, to the API
 CHECKED = "/api/tools?limit=1"  # asks the API whether it knows the token; the answer is not read

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from agents.access import Gone
-from agents.api.protocol import answer_problem
-from agents.api.protocol import problems
-from approvals.middleware import Respond
+import errno
+import sys
+
 from django.conf import settings
-from django.core.exceptions import BadRequest
-from django.core.exceptions import RequestDataTooBig
-from django.core.exceptions import TooManyFieldsSent
-from django.db import InterfaceError
-from django.db import OperationalError
-from django.http import Http404
-from django.http import HttpRequest
-from django.http import HttpResponse
+from django.core.exceptions import BadRequest, RequestDataTooBig, TooManyFieldsSent
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views import defaults
-import errno
-import sys
 from redis.exceptions import RedisError
+
+from agents.access import Gone
+from agents.api.protocol import answer_problem, problems
+from approvals.middleware import Respond
 
 FULL = (errno.ENOSPC, errno.EDQUOT)  # a disk without room, such as that of the uploaded files
 

@@ -10,7 +10,6 @@ It runs in the environment of the agent frameworks too, and reads nothing of the
 
 from __future__ import annotations
 
-from contextlib import suppress
 import ctypes
 import gc
 import importlib
@@ -22,6 +21,7 @@ import signal
 import socket
 import sys
 import threading
+from contextlib import suppress
 from typing import NamedTuple
 
 SERVERS = (

@@ -23,10 +23,13 @@ CORES = (
 NO_LOCAL = {"told", "said", "one", "each"}
 NOTHING = NO_LOCAL | {"found", "made", "drawn", "kept", "left", "held", "there", "of", "beside", "anew", "ahead"}
 
-# What authors and programs call by these names.
+# What authors and programs call by these names; and the source of the step by which every graph agent hears, which is in
+# the digests of their plans.
 INTERFACE = {
     "agents/definition/agent.py": {"held"},
     "agents/langgraph/calls.py": {"once"},
+    "agents/langgraph/graph_agent.py": {"said", "each"},
+    "agents/langgraph/seals.py": {"kept"},
     "clients/python/src/holdpoint/client.py": {"said"},
     "clients/python/src/holdpoint/posting.py": {"question", "thread"},
 }

@@ -6,12 +6,14 @@ whoever started a run, is a copy of a rule, and a copy that is forgotten is a ho
 
 from __future__ import annotations
 
-from checkpoints.access import permissions
-from collections.abc import Iterator
 import ast
-import pytest
 import re
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
+
+from checkpoints.access import permissions
 from tests.harness.session import ROOT
 
 APPS = ("agents", "approvals", "checkpoints", "config")

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from agents.access import Gone
-from agents.access import run_or_404
-from agents.api.protocol import ApiSchema
-from agents.api.protocol import GateId
-from agents.api.protocol import RunId
-from agents.api.protocol import answer_json
-from agents.api.protocol import one_of
-from agents.api.protocol import require_scope
+from typing import Annotated, ClassVar
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router
+
+from agents.access import Gone, run_or_404
+from agents.api.protocol import ApiSchema, GateId, RunId, answer_json, one_of, require_scope
 from agents.models import TokenScope
 from approvals.gates import preflight_facts
 from approvals.preflight import ORDER
-from approvals.views.access import gate_or_404
-from approvals.views.access import why_gone
+from approvals.views.access import gate_or_404, why_gone
 from checkpoints.errors import NoSuchCheckpoint
-from django.http import HttpRequest
-from django.http import HttpResponse
-from ninja import Router
-from typing import Annotated
-from typing import ClassVar
 
 runs = Router(tags=["runs"], auth=require_scope(TokenScope.READ))
 gates = Router(tags=["gates"], auth=require_scope(TokenScope.SEE))

@@ -18,9 +18,9 @@ from pydantic import Field, ValidationError, model_validator
 from agents.definition.fields import errors_of
 from agents.examples.nouns import Noun
 from agents.examples.text import count_invisible, one_line
-from approvals.english import counted, listed
+from approvals.english import count_of, join_names
 from checkpoints.errors import ValueRefused
-from checkpoints.values.canonical_json import parse
+from checkpoints.values.canonical_json import parse_json
 
 from .tools import Replaced, parse_address
 
@@ -128,9 +128,9 @@ def read_calls(asked: Sequence[dict[str, Any]]) -> tuple[list[Call], dict[str, s
 
 def _read_call(name: Any, arguments: str, number: int, ref: str) -> Call:
     if name not in TOOLS:
-        raise ValueError(f"There is no tool {name!r}; there is {listed(TOOLS)}.")
+        raise ValueError(f"There is no tool {name!r}; there is {join_names(TOOLS)}.")
     try:
-        values = TOOLS[name].takes.model_validate(parse(arguments or "{}")).model_dump(mode="json")
+        values = TOOLS[name].takes.model_validate(parse_json(arguments or "{}")).model_dump(mode="json")
     except ValueRefused as error:
         raise ValueError(f"The arguments are no JSON that can be read: {error}. Write them again.") from error
     except ValidationError as error:
@@ -146,7 +146,7 @@ def title_calls(calls: Sequence[Call]) -> str:
     """Return the title of a gate for these calls."""
     first, more = str(calls[0]), len(calls) - 1
     title = one_line(first[:1].upper() + first[1:], 80)
-    return f"{title}, and {counted(more, 'more call')}" if more else title
+    return f"{title}, and {count_of(more, 'more call')}" if more else title
 
 
 def assess_calls(calls: Sequence[Call], replaced: Sequence[Replaced]) -> tuple[str, list[str]]:
@@ -166,7 +166,7 @@ def _risks(call: Call, *, over: bool) -> Iterator[tuple[str, str]]:
         if text.startswith("#!"):
             yield "medium", "It is a program"
         if hidden := count_invisible(text + path):
-            yield "high", f"{counted(hidden, 'character')} in it cannot be seen"
+            yield "high", f"{count_of(hidden, 'character')} in it cannot be seen"
     elif call.tool == "run_command":
         argv = call.arguments["argv"]
         yield "medium", "Runs a command, which cannot be undone"

@@ -20,8 +20,8 @@ from pydantic import BaseModel
 
 from agents import ReviewerQuestion, StepFailed
 from agents.examples.nouns import Noun
-from approvals.english import counted
-from checkpoints.values.canonical_json import canonical
+from approvals.english import count_of
+from checkpoints.values.canonical_json import encode_canonical
 
 from .calls import Call, read_calls
 
@@ -88,7 +88,7 @@ class Usage(Noun):
 
     def figures(self) -> list[tuple[str, str, str]]:
         """(label, figure, a line below it), for the run's page."""
-        below = f"{self.read:,} read, {self.wrote:,} written, {counted(self.turns, 'turn')}"
+        below = f"{self.read:,} read, {self.wrote:,} written, {count_of(self.turns, 'turn')}"
         tokens = ("Tokens", f"{self.read + self.wrote:,}", below)
         if self.cost is None:
             return [tokens]
@@ -161,7 +161,7 @@ def put_question(question: ReviewerQuestion, calls: Sequence[Call]) -> list[Mess
         ("assistant", turn.text) if turn.agent else ("user", f"{turn.by}: {turn.text}") for turn in question.thread
     ]
     thread = [{"role": role, "content": text} for role, text in entries]
-    now = canonical({action.id: action.arguments for action in question.card.actions}).decode()[:SHORT]
+    now = encode_canonical({action.id: action.arguments for action in question.card.actions}).decode()[:SHORT]
     return [*waiting, *thread, {"role": "user", "content": QUESTION.format(now, question.by, question.text)}]
 
 

@@ -14,27 +14,26 @@ GET is safe and may be repeated (RFC 9110 §9.2), so any outcome is told to the 
 
 from __future__ import annotations
 
-from agents.effects.http import trusted
-from agents.examples.nouns import Noun
-from approvals.outbound.addresses import AddressRefused
-from approvals.outbound.addresses import checked
-from checkpoints.values import artifacts
-from checkpoints.values.canonical_json import parse_json
-from contextlib import suppress
-from django.conf import settings
-from functools import cache
-from functools import partial
 import hashlib
-import httpx
 import os
 import shutil
 import signal
 import subprocess
 import time
+from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
-from pydantic import Field
 from threading import Thread
 from typing import Any
+
+import httpx
+from django.conf import settings
+from pydantic import Field
+
+from agents.effects.http import trusted
+from agents.examples.nouns import Noun
+from approvals.outbound.targets import AddressRefused, resolve_address
+from checkpoints.values import artifacts
 
 LARGEST_FILE = 2_000_000  # bytes that are read or written over
 READING, SHOWN = 24_000, 8_000  # characters of a file that the model gets, and that a gate shows
@@ -262,7 +261,7 @@ def fetch_address(url: str) -> str:
     try:
         address = parse_address(url)
         port = address.port or (443 if address.scheme == "https" else 80)
-        return _get(address, checked(address.host, port, inside=settings.HOLDPOINT_ASSISTANT_NETWORKS))
+        return _get(address, resolve_address(address.host, port, inside=settings.HOLDPOINT_ASSISTANT_NETWORKS))
     except (ValueError, AddressRefused) as refused:
         return f"Nothing was fetched: {refused}"
     except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:

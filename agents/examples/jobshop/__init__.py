@@ -12,43 +12,22 @@
 
 from __future__ import annotations
 
-from . import card
-from . import repair
-from . import shop
-from . import solver
-from .card import Feedback
-from .check import find_faults
-from .repair import Situation
-from .shop import Breakdown
-from .shop import Downtime
-from .shop import Published
-from .shop import Repair
-from .shop import Schedule
-from .shop import Shop
-from .shop import Source
-from .shop import read_shop
-from agents import Agent
-from agents import AgentError
-from agents import Card
-from agents import StepFailed
-from agents import effect
-from agents import gate
-from agents import step
-from agents import undo
-from agents import upcast
-from agents import validator
-from agents.examples.nouns import Noun
-from agents.examples.nouns import keep_state
-from approvals.english import count_of
 import time
 from importlib import import_module
 from pathlib import Path
-from pydantic import Field
-from pydantic import ValidationError
-from pydantic import ValidationInfo
-from pydantic import field_validator
-from typing import Any
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
+
+from agents import Agent, AgentError, Card, StepFailed, effect, gate, step, undo, upcast, validator
+from agents.examples.nouns import Noun, keep_state
+from approvals.english import count_of
+
+from . import card, repair, shop, solver
+from .card import Feedback
+from .check import find_faults
+from .repair import Situation
+from .shop import Breakdown, Downtime, Published, Repair, Schedule, Shop, Source, read_shop
 
 
 class Effort(Noun):
@@ -168,7 +147,7 @@ class JobShop(Agent):
         now = _situation(instance, plan, downtime, feedback)
         limit = 0 if any(words.by == "check_local" for words in feedback) else self.config.swaps
         starts, swaps, tried = repair.repair_locally(now, radius=self.config.radius, limit=limit)
-        how = f"The local repair shifts what must wait and makes {counted(swaps, 'swap')}, of {tried:,} that it tried."
+        how = f"The local repair shifts what must wait and makes {count_of(swaps, 'swap')}, of {tried:,} that it tried."
         repaired = repair.make_repair(now, starts, seconds=time.monotonic() - began, how=how)
         self.note(f"{how} It ends at {repaired.makespan:,}.")
         return {"local_repair": repaired}
@@ -188,7 +167,7 @@ class JobShop(Agent):
         now = _situation(instance, plan, downtime, feedback)
         starts, bound, proven = solver.solve(now, seconds=self.config.seconds, workers=self.config.workers)
         proof = "and nothing could end sooner" if proven else f"and nothing can end before {bound:,}"
-        how = f"The global plan sets {counted(len(now.free), 'operation')} anew, {proof}."
+        how = f"The global plan sets {count_of(len(now.free), 'operation')} anew, {proof}."
         solved = repair.make_repair(now, starts, seconds=time.monotonic() - began, how=how)
         self.note(f"{how} It ends at {solved.makespan:,}.")
         return {"global_plan": solved}

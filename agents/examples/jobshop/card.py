@@ -15,7 +15,7 @@ from agents import Card
 from approvals.cards.card import AnswerChoice
 from approvals.cards.chart import Chart
 from approvals.cards.quote import Quote
-from approvals.english import counted, listed, plural
+from approvals.english import count_of, join_names, noun_for
 
 from .repair import Situation
 from .shop import Repair, Schedule
@@ -57,15 +57,15 @@ def ask_which(
     summary = f"Machine {down.machine} stops at {down.since:,} and is back at {down.until:,}. The plan ended at {ends}."
     summary = f"{summary} {local.how} {whole.how}"
     if now.still:
-        summary += f" Kept as asked: {plural(len(now.still), 'job')} {', '.join(map(str, sorted(now.still)))}."
-    reasons = [f"{counted(len(now.hit), 'operation')} planned while the machine is down"]
+        summary += f" Kept as asked: {noun_for(len(now.still), 'job')} {', '.join(map(str, sorted(now.still)))}."
+    reasons = [f"{count_of(len(now.hit), 'operation')} planned while the machine is down"]
     if min(local.makespan, whole.makespan) > plan.makespan:
         reasons.append(f"Neither schedule ends by {ends}, as planned")
     if local.makespan < whole.makespan:
         reasons.append("The global plan ends later than the local repair: its time was too short")
     reasons += [f"Job {job} cannot keep its times: the breakdown itself is in its way" for job in displaced_jobs(now)]
     if unread := read_feedback(feedback, len(now.shop.jobs))[1]:
-        reasons.append(f"No rule of the agent reads what {listed(unread)} wrote")
+        reasons.append(f"No rule of the agent reads what {join_names(unread)} wrote")
     charts, choices = list[Chart](), list[AnswerChoice]()
     both = [("local", "Local repair", "/local_repair", local), ("global", "Global plan", "/global_plan", whole)]
     for id, title, pointer, repair in both:
@@ -78,7 +78,7 @@ def ask_which(
             ("Found in", f"{repair.ms:,} ms"),
         ]
         charts.append(Chart(title=title, pointer=pointer, figures=figures))
-        label = f"{title}: ends at {repair.makespan:,}, {counted(repair.retimed, 'operation')} moved"
+        label = f"{title}: ends at {repair.makespan:,}, {count_of(repair.retimed, 'operation')} moved"
         choices.append({"id": id, "label": label, "grants": True})
     quotes = [
         Quote(
@@ -91,7 +91,7 @@ def ask_which(
     return Card(
         title=f"Machine {down.machine} is down: choose how {name} goes on",
         summary=summary,
-        resource=f"{name}, {counted(len(now.shop.operations), 'operation')}",
+        resource=f"{name}, {count_of(len(now.shop.operations), 'operation')}",
         risk="medium",
         reasons=reasons,
         charts=charts,

@@ -32,7 +32,7 @@ from agents.examples.nouns import Noun, keep_state, read_inputs
 from agents.examples.sending import ask_provider as ask
 from agents.examples.sending import fix_values as fixed
 from agents.examples.sending import send_mail as deliver
-from approvals.english import count_of
+from approvals.english import count_of as counted
 
 Sku = Annotated[str, Field(pattern=r"^[A-Z]{2,4}-[0-9]{2,4}$")]
 Mail = Annotated[str, Field(max_length=254, pattern=r"^[^\s@]+@[^\s@]+$")]
@@ -187,7 +187,7 @@ def plan_purchase(shelf: Shelf, feedback: Sequence[Feedback]) -> Purchase:
             price=item.cost,
             needed_by=shelf.counted_at
             + timedelta(days=max(count_days(item), 1) if count_days(item) < 365 else shelf.lead_days),
-            note=f"{count_of(len(item.waiting), 'customer waits', 'customers wait')} for it." if item.waiting else None,
+            note=f"{counted(len(item.waiting), 'customer waits', 'customers wait')} for it." if item.waiting else None,
         )
         for item in wanted
     ]
@@ -245,7 +245,7 @@ def check_price(repricing: Repricing, shelf: Shelf) -> None:
 def summarise(shelf: Shelf, purchase: Purchase, repricing: Repricing, message: Message) -> str:
     """The agent's account of its proposal."""
     first = next((item for item in shelf.items if item.sku == repricing.sku), shelf.items[0])
-    waiting = f", and {count_of(len(message.to), 'customer waits', 'customers wait')} for it" if message.to else ""
+    waiting = f", and {counted(len(message.to), 'customer waits', 'customers wait')} for it" if message.to else ""
     return (
         f"{first.name} lasts {count_days(first)} more days{waiting}; {shelf.supplier} takes {shelf.lead_days}. "
         f"I would order {len(purchase.lines)} articles for {shown(purchase.total, purchase.currency)}, ask "
@@ -260,7 +260,7 @@ def rate_risk(purchase: Purchase) -> str:
 def list_reasons(purchase: Purchase, message: Message) -> list[str]:
     """Why the risk is what it is."""
     found = [f"The order is for more than {shown(HIGH, purchase.currency)}"] if purchase.total > HIGH else []
-    return [*found, f"{count_of(len(message.to), 'person reads', 'people read')} the message"]
+    return [*found, f"{counted(len(message.to), 'person reads', 'people read')} the message"]
 
 
 def write_report(

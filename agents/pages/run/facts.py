@@ -7,19 +7,15 @@ its own row.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
 from agents.effects.ledger import LedgerRow
-from agents.models import Failure
-from agents.models import StepCheckpoint
-from agents.models import Wait
+from agents.models import Failure, StepCheckpoint, Wait
 from approvals.preflight import RemoteProgram
 from checkpoints.models import Run
-from checkpoints.runs.plans import StepSpec
-from checkpoints.runs.plans import in_words
-from collections.abc import Callable
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from datetime import timedelta
+from checkpoints.runs.plans import StepSpec, in_words
 
 Called = Callable[[str], str]  # returns the title of a step of the run's plan
 

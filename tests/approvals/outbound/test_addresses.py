@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+
 from approvals.models.webhook import WebhookRefused
 from approvals.outbound import targets
 from approvals.outbound.targets import is_permitted
 from approvals.webhooks import schedule
-import pytest
-from ipaddress import ip_address
 from tests.approvals.webhooks.made_webhooks import make_webhook
-from typing import Any
 
 PUBLIC = ["93.184.215.14", "1.1.1.1", "2606:4700:4700::1111", "::ffff:1.1.1.1"]
 INSIDE = [

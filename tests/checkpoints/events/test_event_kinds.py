@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
 from agents.models import Effect
 from approvals.audit.event_words import WORDS
 from approvals.errors import DecisionRefused
 from approvals.gates import closing
 from checkpoints.events.kinds import KINDS
-from checkpoints.models import Event
-from checkpoints.models import Run
+from checkpoints.models import Event, Run
 from checkpoints.values.canonical_json import decode_canonical
-from collections.abc import Iterator
-from docs.generated_pages import DOCS
-from docs.generated_pages import MARK
-from docs.generated_pages import write_events
-import ast
-import contextlib
-import pytest
-import re
-from pathlib import Path
-from tests.factories import ann
-from tests.factories import bob
-from tests.factories import decide
-from tests.factories import edit_amount
-from tests.factories import eve
-from tests.factories import make_gate
-from tests.factories import make_policy
-from tests.factories import make_team
+from docs.generated_pages import DOCS, MARK, write_events
+from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_policy, make_team
 
 ROOT = Path(__file__).parents[3]
 WRITERS = ("record", "_record", "entry", "say", "_say", "Entry")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from checkpoints.events import commit_order
-from checkpoints.events.commit_order import HorizonAge
-from checkpoints.events.commit_order import horizon_age
 from collections.abc import Iterator
-from config.health import checks as health
 from contextlib import contextmanager
-from django.test import Client
+
 import psycopg
 import pytest
+from django.test import Client
+
+from checkpoints.events import commit_order
+from checkpoints.events.commit_order import HorizonAge, horizon_age
+from config.health import checks as health
 from tests.factories.runs import make_run
 from tests.harness import horizon
 from tests.harness.session import Session

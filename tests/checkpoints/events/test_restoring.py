@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-from checkpoints.events.commit_order import Cursor
-from collections.abc import Callable
-from collections.abc import Iterator
-from config.local.servers import DATABASE
-from config.local.servers import embedded_urls
-from config.local.servers import make_database
-from contextlib import ExitStack
-import httpx
 import json
 import os
-import psycopg
-import pytest
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from playwright.sync_api import Browser
-from playwright.sync_api import expect
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+from playwright.sync_api import Browser, expect
+
+from checkpoints.events.commit_order import Cursor
+from config.local.servers import DATABASE, embedded_urls, make_database
 from tests.chaos.outside import Outside
 from tests.chaos.shared_files import SENDS
 from tests.harness.browser_checks import is_live
-from tests.harness.postgresql_clusters import dumped_and_restored
-from tests.harness.postgresql_clusters import migrated_copy
-from tests.harness.postgresql_clusters import run_ahead
-from tests.harness.postgresql_clusters import serving
-from tests.harness.services import IMPATIENT
-from tests.harness.services import Service
-from tests.harness.services import free_port
-from tests.harness.services import manage
-from tests.harness.services import run
-from tests.harness.services import wait_for_http
-from tests.harness.session import Session
-from tests.harness.session import copied
-from tests.harness.waiting import PATIENCE
-from tests.harness.waiting import until
-from typing import Any
+from tests.harness.postgresql_clusters import dumped_and_restored, migrated_copy, run_ahead, serving
+from tests.harness.services import IMPATIENT, Service, free_port, manage, run, wait_for_http
+from tests.harness.session import Session, copied
+from tests.harness.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.whole_database
 

@@ -37,7 +37,7 @@ from checkpoints.values import digests
 from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.digests import ChainDigest, ListDigest, StretchDigest, of_field
 from checkpoints.values.ops import Append, Splice
-from config.local.servers.embedded import OWNER
+from config.local.servers import OWNER
 from tests.checkpoints.retention.pruned_runs import pruned
 from tests.factories.arbitrary_states import after, states, writes
 from tests.factories.arbitrary_states import lists as list_values

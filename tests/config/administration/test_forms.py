@@ -20,7 +20,7 @@ from checkpoints.admin.durations import LONGEST, parse_duration, spell_duration
 from checkpoints.models import Event, Hold, RetentionPolicy, Run
 from checkpoints.runs import holds
 from config.local import seed
-from tests.agents.views.run_page.test_run_page import text_of
+from tests.agents.pages.test_run_page import text_of
 from tests.checkpoints.retention.pruned_runs import ended, keep
 from tests.config.administration.forms import saved_unchanged, standing
 from tests.factories import REVIEWER, ann, bob, make_gate, make_policy, make_team, make_user, mira

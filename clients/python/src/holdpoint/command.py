@@ -5,9 +5,8 @@ So `holdpoint hook` starts without the libraries that `holdpoint gateway` needs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from collections.abc import Sequence
 import sys
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
@@ -21,7 +20,9 @@ class Subcommand(NamedTuple):
 
 
 COMMANDS: Mapping[str, Subcommand] = {
-    "mcp": Subcommand("holdpoint.mcp.server:main", "mcp", "an MCP server with Holdpoint's tools, over stdin and stdout"),
+    "mcp": Subcommand(
+        "holdpoint.mcp.server:main", "mcp", "an MCP server with Holdpoint's tools, over stdin and stdout"
+    ),
     "gateway": Subcommand(
         "holdpoint.mcp.gateway.command:main", "mcp", "an MCP server that asks before another one acts"
     ),

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from .assistant_runs import DONE
-from .assistant_runs import WRITE
-from .assistant_runs import begun
-from .assistant_runs import calling
-from .endpoint import Endpoint
-from .endpoint import KEY
-from .endpoint import Reply
+from typing import Any
+
+import pytest
+
 from agents.examples.assistant import Assistant
 from checkpoints.models import Run
-import pytest
-from tests.agents.pages.test_run_page import page_of
-from tests.agents.pages.test_run_page import text_of
-from tests.factories import MEMBER
-from tests.factories import ann
-from tests.factories import bob
-from tests.factories import make_team
-from tests.factories.driven_runs import advance_to_rest
-from tests.factories.driven_runs import answer
-from tests.factories.driven_runs import decide
-from tests.factories.driven_runs import open_gate
+from tests.agents.pages.test_run_page import page_of, text_of
+from tests.factories import MEMBER, ann, bob, make_team
+from tests.factories.driven_runs import advance_to_rest, answer, decide, open_gate
 from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import signed_in
-from typing import Any
+
+from .assistant_runs import DONE, WRITE, begun, calling
+from .endpoint import KEY, Endpoint, Reply
 
 
 def test_without_a_key_the_agents_page_says_how_to_set_one(settings: Any) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from .assistant_runs import begun
-from .assistant_runs import calling
-from .endpoint import Endpoint
-from .endpoint import Messages
-from .endpoint import Reply
-from agents.examples.assistant.conversation import Message
-from agents.examples.assistant.conversation import count_tokens
-from agents.examples.assistant.conversation import shorten
-import pytest
 from pathlib import Path
-from tests.factories.driven_runs import state
 from typing import Any
+
+import pytest
+
+from agents.examples.assistant.conversation import Message, count_tokens, shorten
+from tests.factories.driven_runs import state
+
+from .assistant_runs import begun, calling
+from .endpoint import Endpoint, Messages, Reply
 
 HEAD = [{"role": "system", "content": "how"}, {"role": "user", "content": "task"}]
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
+from holdpoint.sending import Request
+
 from ..client import Holdpoint
 from ..errors import Problem
-from ..exchange import Request
 from . import saver_errors
 from .values import JSON
 

@@ -16,21 +16,16 @@ with the `reason` of a rejection and the `response` given instead; "expired" whe
 
 from __future__ import annotations
 
-from ..endings import INSTEAD
-from ..endings import not_done
-from ..json_pointer import pointer_to
-from ..json_pointer import resolve_references
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
 import json
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
 from langgraph.errors import is_invalid_resume
-from pydantic import BaseModel
-from pydantic import Field
-from pydantic import ValidationError
-from typing import Any
-from typing import NamedTuple
+from pydantic import BaseModel, Field, ValidationError
+
+from ..endings import INSTEAD, not_done
+from ..json_pointer import pointer_to, resolve_references
 
 EXPIRED = "expired"
 APPROVE, EDIT, REJECT, RESPOND = "approve", "edit", "reject", "respond"

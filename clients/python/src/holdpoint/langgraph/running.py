@@ -8,43 +8,30 @@ dies after some of the nodes went on finds the others' answers.
 
 from __future__ import annotations
 
-from . import interrupts
-from ..answers import Gate
-from ..answers import Outcome
-from ..awaiting import Way
-from ..client import AsyncHoldpoint
-from ..client import Holdpoint
-from ..endings import gate_refusal
-from ..errors import CannotAsk
-from ..exact_calls import approved_arguments
-from ..exact_calls import digest_values
-from ..exchange import Op
-from ..posting import Posting
-from ..posting import Risk
-from ..posting import post_gate
-from ..posting import question_each
-from ..sending import Api
-from ..sending import to_json_data
-from .interrupts import APPROVE
-from .interrupts import EDIT
-from .interrupts import EXPIRED
-from .interrupts import GraphQuestion
-from .interrupts import REJECT
-from .interrupts import RESPOND
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
+
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.pregel import Pregel
-from langgraph.types import Command
-from langgraph.types import StateSnapshot
+from langgraph.types import Command, StateSnapshot
 from pydantic import ValidationError
-from typing import Any
-from typing_extensions import TypedDict
-from typing_extensions import Unpack
+from typing_extensions import TypedDict, Unpack
+
+from holdpoint.sending import Op
+
+from ..answers import Gate, Outcome
+from ..awaiting import Way
+from ..client import AsyncHoldpoint, Holdpoint
+from ..endings import gate_refusal
+from ..errors import CannotAsk
+from ..exact_calls import approved_arguments, digest_values
+from ..posting import Posting, Risk, post_gate, question_each
+from ..sending import Api, to_json_data
+from . import interrupts
+from .interrupts import APPROVE, EDIT, EXPIRED, REJECT, RESPOND, GraphQuestion
 
 INTERRUPT, RESUME = "__interrupt__", "__resume__"
 Graph = Pregel[Any, Any, Any, Any]

@@ -12,52 +12,28 @@ refused is told again for a while, as they would be asked the same without end.
 
 from __future__ import annotations
 
-from . import claude_tools
-from ..answers import Gate
-from ..answers import Outcome
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from hashlib import sha256
+from secrets import token_hex
+from typing import Any, Literal
+
+import anyio
+
+from ..answers import Gate, Outcome
 from ..approvals import post_deferred
 from ..calls import in_words
 from ..client import AsyncHoldpoint
-from ..endings import INSTEAD
-from ..endings import decision_of
-from ..endings import end_sentence
-from ..endings import gate_refusal
-from ..endings import hand_out
-from ..endings import not_done
-from ..errors import Answered
-from ..errors import Expired
-from ..errors import HoldpointError
-from ..errors import KeyReused
-from ..errors import Problem
-from ..errors import Rejected
-from ..errors import StillOpen
-from ..errors import Unreachable
-from ..exact_calls import approved_arguments
-from ..exact_calls import digest_values
-from ..posting import Ask
-from ..posting import Posting
-from ..posting import question_each
-from ..runs import LOG
-from ..runs import await_outcome
-from ..runs import claim_run
-from ..sending import Api
-from ..sending import Op
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
-from datetime import datetime
-from datetime import timedelta
-from hashlib import sha256
-import anyio
-import re
-from secrets import token_hex
-from typing import Any
-from typing import Literal
+from ..endings import INSTEAD, decision_of, end_sentence, gate_refusal, hand_out, not_done
+from ..errors import Answered, Expired, HoldpointError, KeyReused, Problem, Rejected, StillOpen, Unreachable
+from ..exact_calls import approved_arguments, digest_values
+from ..posting import Ask, Posting, question_each
+from ..runs import LOG, await_outcome, claim_run
+from ..sending import Api, Op
+from . import claude_tools
 
 WAIT = 25.0  # seconds: Claude Code's MCP_TIMEOUT is 30 by default
 REST = 2.0  # seconds of it in which the answer is read, handed out and sent

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from . import asking
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import anyio
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+
+from holdpoint.sending import Request
+
 from .. import exact_calls
 from ..client import AsyncHoldpoint
 from ..endings import not_done
 from ..errors import HoldpointError
-from ..exchange import Request
-from ..posting import Risk
-from ..posting import Step
-from ..runs import AsyncRun
-from ..runs import LOG
-from .asking import Limits
-from .asking import REST
-from collections.abc import Mapping
-import anyio
-from pydantic import BaseModel
-from pydantic import ConfigDict
-from pydantic import Field
-from pydantic import ValidationInfo
-from pydantic import field_validator
-from typing import Any
-from typing import ClassVar
+from ..posting import Risk, Step
+from ..runs import LOG, AsyncRun
+from . import asking
+from .asking import REST, Limits
 
 LATE = not_done(
     f"{asking.LATE}, so nothing was done", "If people were asked, the same call gives their decision once there is one."

@@ -5,49 +5,28 @@ Every step reads what it needs from the run's state, so it does not matter which
 
 from __future__ import annotations
 
-from . import plan
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from typing_extensions import TypedDict
+
+from holdpoint.posting import Risk
+
 from .. import errors
 from ..answers import Turn
 from ..approvals import Pending
-from ..calls import FORGOTTEN
-from ..calls import one_line
-from ..calls import refuse_unfinished
-from ..calls import result_as_json
+from ..calls import FORGOTTEN, one_line, refuse_unfinished, result_as_json
 from ..client import AsyncHoldpoint
-from ..endings import end_sentence
-from ..endings import gate_refusal
-from ..errors import CannotResume
-from ..errors import HoldpointError
-from ..errors import KeyReused
-from ..errors import NotFound
-from ..errors import Problem
-from ..errors import StateTooLarge
-from ..errors import Unreachable
-from ..plans import Risk
+from ..endings import end_sentence, gate_refusal
+from ..errors import CannotResume, HoldpointError, KeyReused, NotFound, Problem, StateTooLarge, Unreachable
 from ..posting import Card
 from ..runs import AsyncRun
-from ..sending import encode_body
-from ..sending import to_json_data
-from .plan import Came
-from .plan import TITLE
-from .plan import Verdict
-from .plan import Words
-from .plan import digest_call
-from .plan import entered_results
-from .plan import name_tool_calls
-from .plan import read_verdicts
-from collections.abc import Awaitable
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-import asyncio
-import logging
-from typing import Any
-from typing import Generic
-from typing import Protocol
-from typing import TypeVar
-from typing_extensions import TypedDict
+from ..sending import encode_body, to_json_data
+from . import plan
+from .plan import TITLE, Came, Verdict, Words, digest_call, entered_results, name_tool_calls, read_verdicts
 
 R = TypeVar("R")
 LOG = logging.getLogger("holdpoint")

@@ -8,29 +8,19 @@ the verdicts and works on, up to the next question or the end. 5. `call` perform
 
 from __future__ import annotations
 
-from .. import exact_calls
-from ..calls import in_words
-from ..endings import end_sentence
-from ..endings import not_done
-from ..errors import CannotAsk
-from ..errors import CannotResume
-from ..errors import NotJson
-from ..json_pointer import pointer_to
-from ..posting import Action
-from ..posting import Card
-from ..posting import Risk
-from ..posting import Step
-from ..sending import to_json_data
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
 import hashlib
 import re
-from typing import Any
-from typing import Generic
-from typing import Literal
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
+
+from .. import exact_calls
+from ..calls import in_words
+from ..endings import end_sentence, not_done
+from ..errors import CannotAsk, CannotResume, NotJson
+from ..json_pointer import pointer_to
+from ..posting import Action, Card, Risk, Step
+from ..sending import to_json_data
 
 R = TypeVar("R")
 FORMAT = 1  # of the state; a version of the plan carries it

@@ -6,20 +6,16 @@ the server (`hints`). What nobody says is read-only is asked about.
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal
+
+from mcp_types import Tool
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
 from ...errors import NotConfigured
 from ...posting import Risk
-from ..asking import WAIT
-from ..asking import describe_fault
-from fnmatch import fnmatchcase
-from mcp_types import Tool
-from pathlib import Path
-from pydantic import BaseModel
-from pydantic import ConfigDict
-from pydantic import Field
-from pydantic import ValidationError
-from pydantic import field_validator
-from typing import Any
-from typing import Literal
+from ..asking import WAIT, describe_fault
 
 Verb = Literal["pass", "ask", "refuse"]
 
