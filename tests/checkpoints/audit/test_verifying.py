@@ -1,7 +1,4 @@
-"""Any flipped bit in any stored column of a checkpoint or a chunk is found.
-
-Merkle paths prove what is there and nothing else.
-"""
+"""Any flipped bit in any stored column of a checkpoint or a chunk is found; Merkle paths prove what is there alone."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The tailer hands on every event: on a ring at once, without Redis within a second, after any break.
-
-A transaction wakes the tailers once, after its commit and after the worker whose work it made.
-"""
+"""The tailer hands on every event: on a ring at once, without Redis within a second, after any break."""
 
 from __future__ import annotations
 

@@ -1,12 +1,4 @@
-"""A prepared statement reads what Django's own would, for the values of this call alone.
-
-Rows inserted by one statement are those that Django would insert, in their order.
-
-Statements that are prepared by name are found again after a rollback, when psycopg drops all of a connection's.
-
-A name was the number of those that were known: after DEALLOCATE ALL a new statement was given one that an older one
-got once more, and "prepared statement holdpoint_2 already exists" was raised on that connection for good.
-"""
+"""A prepared statement reads and inserts what Django's own would, for the values of this call alone."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Two at once: pruners, and a pruner with a writer, a rewind, a fork, a hold; and a pruner that is killed.
-
-Messages about prunes never pile up, and a load that meets a prune is no fault.
-"""
+"""Two at once: pruners, and a pruner with a writer, a reader, a rewind, a fork, a hold; and one that is killed."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""One worker at a time writes a run, by lease and token; a stale one writes nothing.
-
-A person asks a worker to halt, or takes its run over: nobody's save is lost or lands twice, and nothing lingers.
-
-A process killed in the middle of its saves leaves whole checkpoints and nothing half.
-"""
+"""One worker at a time writes a run, by lease and token; whoever is halted, fenced or killed leaves nothing half."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What one save writes and costs, what it refuses, and what a rewind and a fork make of it.
-
-Any two checkpoints of a lineage compare: where they parted, and what led to each.
-"""
+"""What one save writes and costs, what it refuses, what a rewind and a fork make of it, and where two paths part."""
 
 from __future__ import annotations
 

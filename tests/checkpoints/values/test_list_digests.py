@@ -1,7 +1,4 @@
-"""Digests of lists are those of the two written formats, whatever a list's history; malformed lines are refused.
-
-Chunks are believed only as what they were checked to be, whatever names them.
-"""
+"""Digests of lists are those of the two written formats; malformed lines and forged chunks are refused."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Differences: exact to the type, applied without touching what they are applied to.
-
-What happened to a list is told item by item, not place by place.
-"""
+"""Differences: exact to the type, item by item, applied without touching what they are applied to."""
 
 from __future__ import annotations
 
