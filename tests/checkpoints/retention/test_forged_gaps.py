@@ -202,7 +202,8 @@ def test_gaps_from_before_the_key_was_set_or_changed_are_named_as_that(run: Run,
 def test_an_event_that_names_no_gap_is_a_fault_and_ends_no_verification() -> None:
     other, _, _ = begin(n=0)
     assert verify_run(other) == []
-    for number, data in enumerate(({}, {"gap": 3}, {"digest": "00"}, {"gap": "3", "digest": 7}), 1):
+    nameless: list[dict[str, object]] = [{}, {"gap": 3}, {"digest": "00"}, {"gap": "3", "digest": 7}]
+    for number, data in enumerate(nameless, 1):
         event_log.record("retention.pruned", subject=f"run:{other.pk}", by=SYSTEM, run=other, data=data)
         problems = verify_run(other)
         assert len(problems) == number, data

@@ -232,6 +232,7 @@ def _claim_again(run: Run, claim: Claim) -> None:
     take(run)
 
 
+LAST = Header("step", "one", "")
 ENDS: dict[str, Callable[[Run, Claim], Any]] = {
     "release": lambda run, claim: claims.release(claim, status="queued", by=SYSTEM),
     "wait": lambda run, claim: store.save(store.load(run), {}, claim=claim, header=STEP, status="waiting"),
@@ -240,7 +241,6 @@ ENDS: dict[str, Callable[[Run, Claim], Any]] = {
     "claim again": _claim_again,
     "take over": lambda run, claim: claims.take_over(run, ANN),
 }
-LAST = Header("step", "one", "")
 
 
 @pytest.mark.parametrize("end", ENDS)
