@@ -1,4 +1,4 @@
-"""What a request may bring: limits on the size of its head and its body, and on the time until all of it has arrived.
+"""Limits what a request may bring: the size of its head and its body, and the time until all of it has arrived.
 
 uvicorn's parser keeps a head that never ends, each piece added to a copy of the ones before, and waits for the rest of
 a request for as long as its sender likes. `--http config.web.wire:BoundedProtocol` uses this protocol instead. Django
