@@ -14,8 +14,7 @@ from django.conf import settings
 from django.db import connections
 from psycopg import sql
 
-from config.local import servers
-from config.local.servers import APPLICATION, OWNER
+from config.local.servers import APPLICATION, OWNER, create_database
 from tests.harness.services import run
 from tests.harness.session import Session
 
@@ -83,7 +82,7 @@ def copy_of(template: Database) -> Iterator[Database]:
     """Another database with the same rows, in which nobody else has a session; gone afterwards."""
     made = Database(f"released_{uuid4().hex[:8]}", template.servers)
     with psycopg.connect(made.servers.postgres.url("postgres"), autocommit=True) as admin:
-        servers.create_database(admin, made.name, OWNER, template=template.name)
+        create_database(admin, made.name, OWNER, template=template.name)
         try:
             yield made
         finally:
@@ -95,7 +94,7 @@ def _migrated(servers: Session) -> Database:
     """What each of them is copied from: migrating takes longer than a test."""
     made = Database("released", servers)
     with psycopg.connect(servers.postgres.url("postgres"), autocommit=True) as admin:
-        servers.create_database(admin, made.name, OWNER)
+        create_database(admin, made.name, OWNER)
     owner = made.environment | {"DATABASE_URL": made.url(OWNER), "DJANGO_SETTINGS_MODULE": "config.settings"}
     done = run(sys.executable, "-c", _TO_THE_RELEASE, env=owner, within=300)
     assert done.returncode == 0, done.stderr
