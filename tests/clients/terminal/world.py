@@ -80,7 +80,7 @@ class Reviewer:
                 code = command.main([str(word) for word in arguments])
             except SystemExit as end:
                 code = int(end.code or 0)
-        return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+        return subprocess.CompletedProcess([*map(str, arguments)], code, out.getvalue(), err.getvalue())
 
     def starts(self, *arguments: object) -> subprocess.Popen[str]:
         """Start a command beside the test."""
