@@ -24,13 +24,12 @@ from holdpoint import (
     json_pointer,
 )
 from holdpoint.answers import Events
-from holdpoint.awaiting import await_outcome
 from holdpoint.calls import in_words, result_as_json
 from holdpoint.decorating import Signature
 from holdpoint.drivers import Threads
 from holdpoint.json_pointer import MISSING
 from holdpoint.posting import Step, post_gate, question
-from holdpoint.runs import Held, beating
+from holdpoint.runs import Held, await_outcome, beating
 from holdpoint.sending import Api, Habits, Keep, Lost, Op, Pause, Reply, Request, Send
 from holdpoint.tool_runs.plan import ToolCall, Words
 from pydantic import BaseModel, Field
