@@ -1,4 +1,4 @@
-"""How the commands are called and end: their parsers, the server they talk to, and the exit codes for scripts."""
+"""Calls and ends the commands: their parsers, the server that they talk to, and the exit codes for scripts."""
 
 from __future__ import annotations
 
