@@ -38,8 +38,9 @@ USES: dict[str, tuple[str, Json]] = {
 }
 
 
-def asked(world: World, use: str | tuple[str, Json]) -> tuple[Group, Gate, Any]:
+def asked(web: str, use: str | tuple[str, Json]) -> tuple[Group, Gate, Any]:
     """A gate about the use of a tool."""
+    world = World(web)
     tool, input = USES[use] if isinstance(use, str) else use
     answer = called(world, "permission_prompt", {"tool_name": tool, "input": input, "tool_use_id": "toolu_1"})
     return world.team, world.gate(), answer

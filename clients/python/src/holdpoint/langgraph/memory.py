@@ -27,7 +27,8 @@ from .saver_errors import ThreadMoved
 
 KEPT, LARGEST = 256, 64 * 1024 * 1024  # namespaces of threads, and bytes of their lists
 _STATES, _NEWEST, _REFUSED = 4, 256, 16  # states, ids that were the newest, and refusals, of one namespace
-K, V = TypeVar("K"), TypeVar("V")
+K = TypeVar("K")
+V = TypeVar("V")
 _OPTION = (
     ormsgpack.OPT_PASSTHROUGH_SUBCLASS | ormsgpack.OPT_PASSTHROUGH_DATACLASS | ormsgpack.OPT_PASSTHROUGH_DATETIME
     | ormsgpack.OPT_PASSTHROUGH_ENUM | ormsgpack.OPT_PASSTHROUGH_UUID
