@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import ormsgpack
 from langchain_core.messages import BaseMessage
@@ -27,8 +27,6 @@ from .saver_errors import ThreadMoved
 
 KEPT, LARGEST = 256, 64 * 1024 * 1024  # namespaces of threads, and bytes of their lists
 _STATES, _NEWEST, _REFUSED = 4, 256, 16  # states, ids that were the newest, and refusals, of one namespace
-K = TypeVar("K")
-V = TypeVar("V")
 _OPTION = (
     ormsgpack.OPT_PASSTHROUGH_SUBCLASS | ormsgpack.OPT_PASSTHROUGH_DATACLASS | ormsgpack.OPT_PASSTHROUGH_DATETIME
     | ormsgpack.OPT_PASSTHROUGH_ENUM | ormsgpack.OPT_PASSTHROUGH_UUID
@@ -168,7 +166,7 @@ def known_state(versions: Mapping[str, Any], values: Mapping[str, Any]) -> Known
     return KnownState(dict(versions), frozenset(values), lists)
 
 
-def _put_newest(entries: OrderedDict[K, V], key: K, value: V, *, most: int) -> None:
+def _put_newest(entries: OrderedDict[Any, Any], key: Any, value: Any, *, most: int) -> None:
     entries[key] = value
     entries.move_to_end(key)
     while len(entries) > most:
