@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.definition import registry
+from agents.definition.agent import Agent
 from agents.effects.fates import Fate, Remark, TimelineMark, fates_of
 from agents.effects.ledger import LedgerRow
 from agents.pages.run.facts import Called
@@ -114,8 +115,14 @@ def _stays(done: LedgerRow) -> bool:
 
 def acts_by_tools(run: Run) -> bool:
     """Tell whether the run's steps call tools, as a graph's do: no effect is recorded of what those change."""
-    known = registry.agents().get((run.plan.agent, run.plan.version))  # an external agent's code is elsewhere
-    return known is not None and bool(known.agent.calls_at)
+    agent = agent_of(run)
+    return agent is not None and bool(agent.calls_at)
+
+
+def agent_of(run: Run) -> type[Agent] | None:
+    """Return the code of the run's agent; None where it is elsewhere."""
+    known = registry.agents().get((run.plan.agent, run.plan.version))
+    return known.agent if known else None
 
 
 def effects_context(scene: RunScene, *, everything: bool = False) -> dict[str, Any]:

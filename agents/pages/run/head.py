@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
-
-import structlog
-
-from agents.definition import fields, registry
+from agents.definition import fields
 from agents.definition.agent import Agent
-from agents.effects.fates import TimelineMark, fates_of
+from agents.effects.fates import TimelineMark
+from agents.effects.fates import fates_of
 from agents.effects.ledger import LedgerRow
-from agents.pages.run.effects import acts_by_tools, list_staying, undone_first
-from agents.pages.run.facts import Called, Story, TimelineGate
+from agents.pages.run.effects import acts_by_tools
+from agents.pages.run.effects import agent_of
+from agents.pages.run.effects import list_staying
+from agents.pages.run.effects import undone_first
+from agents.pages.run.facts import Called
+from agents.pages.run.facts import Story
+from agents.pages.run.facts import TimelineGate
 from agents.pages.run.marks import format_duration
 from agents.pages.run.rows import after_settling
 from agents.pages.run.story import RunScene
-from approvals.english import count_of, quote_titles
+from approvals.english import count_of
+from approvals.english import quote_titles
 from approvals.gates import preflight_facts as preflights
 from approvals.preflight import RemoteProgram
 from approvals.presentation.drawing.times import lasting
@@ -29,6 +28,13 @@ from checkpoints.errors import CheckpointError
 from checkpoints.models import Run
 from checkpoints.models.run import NORMAL
 from checkpoints.runs.plans import in_words
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from datetime import timedelta
+import structlog
+from typing import Any
 
 STATUS = {
     "queued": TimelineMark("", "ahead", "clock", "Queued"),
@@ -172,7 +178,7 @@ def read_figures(run: Run) -> AgentWords:
     The agent's code is its author's, and may read the state of an older version: if it fails, the page is
     drawn without it.
     """
-    agent = _agent_of(run)
+    agent = agent_of(run)
     ended = run.status not in Run.LIVE
     metered, ends = _tells(agent, "meters"), ended and _tells(agent, "result")
     if agent is None or run.head is None or not (metered or ends):
@@ -193,11 +199,6 @@ def read_figures(run: Run) -> AgentWords:
     except Exception:
         log.exception("run.not_told", run=run.pk)
         return NOTHING
-
-
-def _agent_of(run: Run) -> type[Agent] | None:
-    known = registry.agents().get((run.plan.agent, run.plan.version))
-    return known.agent if known else None
 
 
 def _tells(agent: type[Agent] | None, name: str) -> bool:

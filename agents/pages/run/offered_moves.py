@@ -1,4 +1,4 @@
-"""Previews of a rewind, an edit or a fork: its impact, or why it cannot be done."""
+"""The moves that a run's page offers: the order as it was typed, and its impact or why it cannot be done."""
 
 from __future__ import annotations
 
@@ -227,10 +227,8 @@ def closing_line(gates: Sequence[int], agreed: Sequence[str]) -> ImpactLine | No
         return None
     words = f"{noun_for(len(gates), 'gate')} {join_names([str(gate) for gate in gates])}"
     if agreed:
-        lapse = noun_for(len(gates), "the approval of {} lapses", "the approvals of {} lapse").format(
-            join_names(agreed)
-        )
-        text = f"{words}; {lapse}"
+        approvals, lapse = noun_for(len(gates), "approval"), noun_for(len(gates), "lapses", "lapse")
+        text = f"{words}; the {approvals} of {join_names(agreed)} {lapse}"
     else:
         text = f"{words} (not counted as {noun_for(len(gates), 'a rejection', 'rejections')})"
     return ImpactLine(effect="people", title="Withdraws", said=text)

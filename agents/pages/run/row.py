@@ -196,6 +196,7 @@ def _kin(reader: User | Person) -> QuerySet[Any, Any]:
 def build_row(run: Any) -> RunRow:
     """Build a RunRow from a run that `annotated` read."""
     whole, origin = run.whole, run.whole["origin"]
+    has_worker, heard = whole["served"]
     return RunRow(
         run=run,
         now=timezone.now(),
@@ -203,7 +204,7 @@ def build_row(run: Any) -> RunRow:
         took=timedelta(microseconds=int(whole["took"] or 0)),
         reused=int(whole["reused"]),
         time_at_gates=timedelta(seconds=float(whole["held"] or 0)),
-        served=Service(whole["served"][0], _moment(whole["served"][1])),
+        served=Service(has_worker, datetime.fromisoformat(heard) if heard else None),
         failed=whole["failed"],
         pruned=whole["pruned"],
         course=course_of(run, whole),
@@ -216,10 +217,6 @@ def build_row(run: Any) -> RunRow:
         turn=1 + len(course_of(run, whole).on_path(whole["turns_of_step"] or ())),
         origin=f"R-{origin[0]}, checkpoint {origin[1]}" if origin else "",
     )
-
-
-def _moment(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
 
 
 def _kin_of(row: dict[str, Any]) -> TimelineFork:
