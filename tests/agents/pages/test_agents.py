@@ -17,8 +17,7 @@ from playwright.sync_api import Page, expect
 from agents.definition import registry
 from agents.models import Worker
 from agents.pages import agent_plan as plan
-from agents.pages import agents as meters
-from agents.pages import agents as versions
+from agents.pages import agents as pages
 from agents.runs import stats
 from agents.runs.stats import AgentFigures
 from approvals.templatetags import holdpoint
@@ -87,7 +86,7 @@ def test_the_form_offers_the_team_that_the_agents_runs_belong_to(monkeypatch: py
 def test_two_versions_say_which_steps_changed() -> None:
     before = make_spec("robo two", steps=STEPS)
     after = make_spec("robo two", steps=(*STEPS[:1], *STEPS[2:]), version="2")
-    assert [(each.step, each.kind) for each in versions.changed_steps(before, after)] == [("propose", "removed")]
+    assert [(each.step, each.kind) for each in pages.changed_steps(before, after)] == [("propose", "removed")]
 
 
 def figures_of(plan: Plan, team: Group) -> AgentFigures:
@@ -146,15 +145,15 @@ def test_the_figures_are_drawn_with_their_words_beside_them() -> None:
     for status in ("completed", "completed", "completed", "failed"):
         Run.objects.filter(pk=make_run(team=team, plan=stored).pk).update(status=status, finished_at=Now())
     found = figures_of(stored, team)
-    assert [(part.status, part.start, part.width) for part in meters.draw_ends(found)] == [
+    assert [(part.status, part.start, part.width) for part in pages.draw_ends(found)] == [
         ("completed", "0.00%", "75.00%"), ("failed", "75.00%", "25.00%"),
     ]  # fmt: skip
-    assert meters.draw_waits(found) == []
+    assert pages.draw_waits(found) == []
     page = signed_in(bob(team)).get(f"/agents/{stored.agent}/").content.decode()
     assert 'width="75.00%"' in page
     assert "75 %" in said(page)
     assert "3 completed" in said(page)
-    assert [bar.width for bar in meters.bars(["a", "b"], [0, 4])] == ["0.00%", "100.00%"]
+    assert [bar.width for bar in pages.bars(["a", "b"], [0, 4])] == ["0.00%", "100.00%"]
 
 
 def test_whether_workers_serve_an_agent_is_what_they_say() -> None:

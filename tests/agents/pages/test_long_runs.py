@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from agents.pages.run import story as run_story
-from agents.pages.run import story as saved_checkpoints
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
 from tests.agents.pages.moves.sent_orders import said
@@ -90,11 +89,11 @@ def test_where_an_output_was_taken_from_is_looked_for_near_by_alone(monkeypatch:
     other = Walk(fork)
     other.save("propose", {"proposal": PROPOSAL}, "propose", kind="reused")
     assert f"reused from 2 of R-{run.pk}" in said(client.get(f"/runs/{fork.pk}/").content.decode())
-    monkeypatch.setattr(saved_checkpoints, "TWINS", 3)
+    monkeypatch.setattr(run_story, "TWINS", 3)
     page = said(client.get(f"/runs/{run.pk}/").content.decode())
     assert "reused" in page
     assert "reused from" not in page
-    monkeypatch.setattr(saved_checkpoints, "TWIN_RUNS", 1)
+    monkeypatch.setattr(run_story, "TWIN_RUNS", 1)
     assert "reused from" not in said(client.get(f"/runs/{fork.pk}/").content.decode())
 
 
