@@ -35,7 +35,7 @@ from checkpoints.admin import ReadOnlyAdmin
 from checkpoints.audit.sealer import seal_once
 from checkpoints.models import Event, Hold, Prune, RetentionPolicy, Run, TechnicalHold, Verification
 from tests.approvals.webhooks.made_webhooks import make_delivery
-from tests.factories import (
+from tests.factories import (  # fmt: skip
     MEMBER,
     READER,
     REVIEWER,
@@ -49,7 +49,7 @@ from tests.factories import (
     make_user,
     mira,
     unique,
-)  # fmt: skip
+)
 from tests.factories.tokens import make_token
 from tests.harness.racing_threads import race
 from tests.harness.signed_in_clients import confirmed, signed_in
@@ -381,3 +381,15 @@ def test_a_policy_cannot_be_deleted() -> None:
     policy = make_policy()
     address = reverse("admin:approvals_policy_delete", args=[policy.pk])
     assert as_root().post(address, {"post": "yes"}).status_code == 403
+
+
+def test_kinds_are_named_in_words() -> None:
+    """Operators read `my_run` and `asked`, in the list, its filter and the page of one message."""
+    notice = Notice.objects.create(kind="my_run", channel="email", user=make_user("Ann Okafor"))
+    client = signed_in(make_user("Root", superuser=True))
+    for page in ("?kind=my_run", f"{notice.pk}/change/"):
+        shown = client.get(f"/admin/approvals/notice/{page}").content.decode()
+        assert "own run" in shown
+        assert ">my_run<" not in shown
+        assert ">asked<" not in shown
+    assert client.get("/admin/approvals/notice/?kind=asked").content.decode().count("own run") == 1, "in the filter"

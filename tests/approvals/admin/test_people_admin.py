@@ -1,4 +1,4 @@
-"""Teams and accounts in the administration: in plain words, and every change is told of."""
+"""Teams, accounts and second factors in the administration: in plain words, and every change is told of."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from typing import Any
 from urllib.parse import quote_plus
 
 import pytest
+from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import Group, Permission, User
+from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from approvals.accounts import factors
 from checkpoints.models import Event
+from tests.config.sign_in.test_factors import add_app
 from tests.factories import ann, bob, eve, make_team, make_user, unique
 from tests.factories.events import data_of
 from tests.harness.signed_in_clients import confirmed, signed_in
@@ -308,3 +312,63 @@ def test_accounts_and_teams_are_not_deleted() -> None:
     client.post(reverse("admin:auth_group_changelist"), action | {"_selected_action": [team.pk]})
     assert User.objects.filter(pk=user.pk).exists()
     assert Group.objects.filter(pk=team.pk).exists()
+
+
+PASSWORD = "open sesame again"
+
+
+def with_app() -> User:
+    cache.clear()
+    user = make_user("Ann Okafor", password=PASSWORD)
+    add_app(confirmed(user))
+    return user
+
+
+def test_a_superuser_sees_and_removes_factors_with_an_event_and_the_sessions_end() -> None:
+    user, admin = with_app(), root(PASSWORD)
+    there = signed_in(user)
+    page = confirmed(admin).get(f"/admin/auth/user/{user.pk}/change/").content.decode()
+    assert "code from an app, recovery code" in page
+    app = next(each for each in factors.list_factors(user) if each.method == "code")
+    address = f"/admin/auth/user/{user.pk}/factor-removals/"
+    assert "Confirm who you are" in signed_in(admin).post(address, {"factor": app.pk}).content.decode()
+    assert factors.has_any(user)
+    assert confirmed(admin).post(address, {"factor": app.pk}).status_code == 302
+    assert factors.list_factors(user) == []
+    assert there.get("/").status_code == 302
+    told = Event.objects.filter(kind="user.factor_removed", subject=f"user:{user.pk}")
+    assert {(data_of(each)["factor"], each.actor) for each in told} == {
+        ("code", f"user:{admin.pk}"), ("recovery_code", f"user:{admin.pk}"),
+    }  # fmt: skip
+
+
+def test_a_factor_that_cannot_be_read_can_be_removed() -> None:
+    user = with_app()
+    row = Authenticator.objects.get(user=user, type="totp")
+    Authenticator.objects.filter(pk=row.pk).update(data={"secret": "x"})
+    page = confirmed(root(PASSWORD)).get(f"/admin/auth/user/{user.pk}/change/").content.decode()
+    assert "code from an app (cannot be read)" in page
+    confirmed(root(PASSWORD)).post(f"/admin/auth/user/{user.pk}/factor-removals/", {"factor": row.pk})
+    assert factors.list_factors(user) == []
+
+
+def test_staff_remove_nobodys_factors_and_nobody_their_own_here() -> None:
+    user, staff, admin = (
+        with_app(),
+        make_user("Sam Staff", may=("auth.change_user",), password=PASSWORD),
+        root(PASSWORD),
+    )
+    User.objects.filter(pk=staff.pk).update(is_staff=True)
+    for what in ("factor-removals", "session-ends"):
+        address = f"/admin/auth/user/{user.pk}/{what}/"
+        assert confirmed(staff).post(address, {"factor": 1}).status_code == 403
+        assert confirmed(admin).get(address).status_code == 405
+        assert confirmed(admin).post(f"/admin/auth/user/{admin.pk}/{what}/").status_code == 403
+    assert factors.has_any(user)
+
+
+def test_a_superuser_ends_all_sessions_of_somebody() -> None:
+    user = with_app()
+    there = signed_in(user)
+    confirmed(root(PASSWORD)).post(f"/admin/auth/user/{user.pk}/session-ends/")
+    assert there.get("/").status_code == 302

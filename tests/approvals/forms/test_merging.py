@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from approvals.forms import Form, build, merging, names
-from approvals.forms.merging import MergedTexts, order, three_ways
+from approvals.forms.merging import MergedTexts, merge_stretches, order, three_ways
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -200,3 +200,48 @@ def test_no_typed_text_is_ever_lost(old: Any, new: Any, wish: Any, stands: bool)
 )
 def test_values_of_both(mine: Any, theirs: Any, merged: Any, opposed: list[str]) -> None:
     assert merging.values({"a": 1, "b": {"c": 1}}, mine, theirs) == (merged, opposed)
+
+
+SEQUENCES = st.lists(st.sampled_from("abcdef"), max_size=8)
+
+
+def merged_stretches(base: str, mine: str, theirs: str) -> list[str]:
+    """Return each stretch after both changes; `mine|theirs` where they oppose each other."""
+    found = merge_stretches(list(base), list(mine), list(theirs))
+    return [
+        "".join(stretch.merged) if stretch.merged is not None else f"{''.join(stretch.mine)}|{''.join(stretch.theirs)}"
+        for stretch in found
+    ]
+
+
+@pytest.mark.parametrize(
+    ("base", "mine", "theirs", "after"),
+    [
+        ("abcde", "aXcde", "abcdY", ["a", "X", "cd", "Y"]),
+        ("abc", "abXc", "abYc", ["ab", "X|Y", "c"]),
+        ("abc", "aXc", "aXc", ["a", "X", "c"]),
+        ("abcd", "aXcd", "abYd", ["a", "Xc|bY", "d"]),  # nothing unchanged parts them
+        ("abc", "c", "abcX", ["", "c", "X"]),
+        ("", "X", "Y", ["X|Y"]),
+    ],
+)
+def test_changes_apart_are_both_kept_and_changes_of_one_place_oppose_each_other(
+    base: str, mine: str, theirs: str, after: list[str]
+) -> None:
+    assert merged_stretches(base, mine, theirs) == after
+
+
+@given(SEQUENCES, SEQUENCES, SEQUENCES)
+def test_the_stretches_are_each_version_in_order(base: list[str], mine: list[str], theirs: list[str]) -> None:
+    found = list(merge_stretches(base, mine, theirs))
+    versions: list[Sequence[str]] = [base, mine, theirs]
+    for at, version in enumerate(versions):
+        assert [item for stretch in found for item in stretch[at]] == version
+
+
+@given(SEQUENCES, SEQUENCES)
+def test_where_one_changed_nothing_the_other_counts(base: list[str], changed: list[str]) -> None:
+    for mine, theirs in ((base, changed), (changed, base)):
+        parts = [stretch.merged for stretch in merge_stretches(base, mine, theirs)]
+        assert [item for part in parts for item in part or ()] == changed
+        assert None not in parts

@@ -56,9 +56,8 @@ def test_the_list_behind_a_figure_is_the_rows_that_it_counts() -> None:
     rows = [gate(1), gate(2, kind="expired", seconds=10.0), gate(3, seconds=7200.0)]
     wanted = InsightFilters()
     assert [row.id for row in figures.select_part(rows, InsightFilters(kind="expired"))] == [2]
-    assert [row.id for row in figures.select_part(rows, InsightFilters(within="5m"))] == [
-        1
-    ]  # the expired one was decided by nobody
+    # The expired one was decided by nobody.
+    assert [row.id for row in figures.select_part(rows, InsightFilters(within="5m"))] == [1]
     assert [row.id for row in figures.select_part(rows, InsightFilters(day="2026-11-20"))] == [1, 2, 3]
     assert figures.select_part(rows, InsightFilters(day="2026-11-19")) == []
     assert [row.id for row in figures.select_part(rows, wanted)] == [1, 2, 3]

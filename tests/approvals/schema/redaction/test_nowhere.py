@@ -1,4 +1,4 @@
-"""A secret of a run is in no page, answer, event, log or export of it, whatever its agent says."""
+"""A secret of a run is in no page, answer, event, log, search or export of it, whatever its agent says."""
 
 from __future__ import annotations
 
@@ -116,3 +116,19 @@ def test_what_a_step_says_of_a_secret_that_it_makes_is_kept_without_it(refuse: b
     assert [words for words in kept if SESSION in words] == []
     assert bool(kept) is refuse
     assert SESSION not in str(store.load(run).state["feedback"]) + log.getvalue()
+
+
+def test_a_secret_is_among_the_words_of_no_gate_and_finds_none(ledger: str) -> None:
+    team = make_people(whole=True)
+    run = make_run(team, ledger)
+    reader = member(team, reveals=True)
+    gate = open_gate(run)
+    client = signed_in(reader)
+    terms = Gate.objects.get(pk=gate.pk).terms.lower().split()
+    assert "vault" in terms or len(terms) > 3
+    for secret in SECRETS:
+        kind, rest = secret.split("-")
+        assert rest not in terms
+        for words in (secret, rest, rest[:5]):
+            page = client.get("/inbox/list/", {"queue": "all", "q": words}).content.decode()
+            assert f'id="gate-{gate.pk}"' not in page, (kind, words)
