@@ -69,10 +69,7 @@ class AccountForm(ChangeForm):
 
     may = PermissionBoxes(
         label="May also",
-        choices=[
-            ("In their teams", list(IN_TEAMS.items())),
-            ("Everywhere, as staff", list(EVERYWHERE.items())),
-        ],
+        choices=[("In their teams", list(IN_TEAMS.items())), ("Everywhere, as staff", list(EVERYWHERE.items()))],
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

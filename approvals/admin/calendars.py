@@ -96,8 +96,7 @@ class CalendarForm(ModelForm[Calendar]):
         help_text="A line for a day or several, such as “mon-fri 09:00-12:00 13:00-17:00”.",
     )  # fmt: skip
     days_off = DaysOff(
-        label="Own days off",
-        help_text="Dates beside the public holidays, one a line, such as 2026-12-24.",
+        label="Own days off", help_text="Dates beside the public holidays, one a line, such as 2026-12-24."
     )
 
     class Meta:

@@ -19,17 +19,7 @@ never run, references never fetched, and depth, breadth and the number of inputs
 from . import names, texts, words
 from .build import INPUTS, Form, all_nodes, build
 from .names import applied
-from .nodes import (
-    EDITABLE,
-    MISSING,
-    ClosedNode,
-    FormField,
-    FormGroup,
-    FormNode,
-    ItemRows,
-    ShapeChoice,
-    unit_in,
-)
+from .nodes import EDITABLE, MISSING, ClosedNode, FormField, FormGroup, FormNode, ItemRows, ShapeChoice, unit_in
 
 __all__ = [
     "EDITABLE", "INPUTS", "MISSING", "ClosedNode", "Form", "FormField", "FormGroup", "FormNode", "ItemRows",

@@ -67,11 +67,7 @@ def secret_of(key: str, salt: bytes) -> str | None:
 def headers(message: str, body: bytes, *, at: datetime, by: Sequence[str]) -> dict[str, str]:
     """Return the headers of a message, signed with each of these secrets."""
     signed = " ".join(Signer(secret).sign(message, at, body.decode()) for secret in by)
-    return {
-        "webhook-id": message,
-        "webhook-timestamp": str(int(at.timestamp())),
-        "webhook-signature": signed,
-    }
+    return {"webhook-id": message, "webhook-timestamp": str(int(at.timestamp())), "webhook-signature": signed}
 
 
 def _derived(key: str, salt: bytes) -> str:

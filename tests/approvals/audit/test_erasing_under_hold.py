@@ -44,8 +44,7 @@ def test_an_erasure_that_comes_while_a_hold_is_set_sees_it() -> None:
     event, user = told_of(run), make_user("Erik Eraser", team, may=ERASER)
 
     came = racing_threads.meet_lock(
-        lambda: holds.hold(run, None, "Lawsuit", by=SYSTEM),
-        lambda: erasing.erase(event, reason="asked", by=user),
+        lambda: holds.hold(run, None, "Lawsuit", by=SYSTEM), lambda: erasing.erase(event, reason="asked", by=user)
     )
     assert isinstance(came, erasing.HeldByLaw)
     assert EventText.objects.filter(pk=event.pk).exists()

@@ -208,10 +208,6 @@ def test_all_faults_are_told_at_once() -> None:
     assert sorted(parse(amount="x", count="y", due="z").errors) == ["/amount", "/count", "/due"]
 
 
-def test_a_field_that_was_not_posted_keeps_its_value() -> None:
-    assert parse().value is VALUES
-
-
 def test_an_absent_name_stays_absent_unless_it_is_filled_in() -> None:
     sparse = {name: value for name, value in VALUES.items() if name not in ("fee", "count")}
     assert build(SCHEMA, sparse, posted=as_posted(build(SCHEMA, sparse))).value is sparse

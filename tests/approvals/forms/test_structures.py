@@ -160,10 +160,6 @@ def test_a_new_item_that_cannot_be_left_empty_says_so_at_its_place() -> None:
     assert changed.errors == {"/dates/0": "This cannot be left empty."}
 
 
-def test_a_new_text_in_a_list_may_be_empty() -> None:
-    assert after("/lines/0/tags:add")[0].value["lines"][0]["tags"] == ["x", ""]
-
-
 def test_an_entry_is_added_by_its_name_and_one_is_removed() -> None:
     changed, posted = after("/prices:add", "/prices/EUR:remove", **{"prices__~new1": "9.50"})
     assert changed.errors == {"/prices/~0new1": "Name this entry."}

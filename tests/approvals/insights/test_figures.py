@@ -63,14 +63,17 @@ def test_the_list_behind_a_figure_is_the_rows_that_it_counts() -> None:
     assert [row.id for row in figures.select_part(rows, wanted)] == [1, 2, 3]
 
 
-def test_the_backlog_is_counted_back_from_now() -> None:
+def test_the_backlog_is_counted_back_from_now_and_costs_what_the_cards_say() -> None:
     found = backlog.of_rows(
-        [("open", "1h", 4, 8000.0, 3000.0), ("opened", "2026-11-20", 3, 0, 0), ("closed", "2026-11-20", 5, 0, 0)],
-        date(2026, 11, 19),
-        2,
-    )
+        [
+            ("open", "1h", 4, 8000.0, 3000.0), ("opened", "2026-11-20", 3, 0, 0), ("closed", "2026-11-20", 5, 0, 0),
+            ("cost", "EUR", 0, 0, 12.5),
+        ],
+        date(2026, 11, 19), 2,
+    )  # fmt: skip
     assert found.days == [(date(2026, 11, 19), 6), (date(2026, 11, 20), 4)]
     assert (found.open, found.longest, found.spread["1h"]) == (4, timedelta(seconds=3000), 4)
+    assert found.costs == {"EUR": 12.5}
 
 
 def test_what_a_rule_approved_is_compared_with_its_sample_and_is_no_decision_of_people() -> None:
@@ -88,11 +91,6 @@ def test_what_a_rule_approved_is_compared_with_its_sample_and_is_no_decision_of_
     assert [
         row.id for row in figures.select_part(rows, InsightFilters(rule="small", sample=True, kind="rejected"))
     ] == [2]
-
-
-def test_waiting_costs_what_the_cards_say() -> None:
-    found = backlog.of_rows([("cost", "EUR", 0, 0, 12.5), ("open", "5m", 1, 60.0, 60.0)], date(2026, 11, 19), 1)
-    assert found.costs == {"EUR": 12.5}
 
 
 def test_places_in_a_list_are_one_field() -> None:

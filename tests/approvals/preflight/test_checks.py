@@ -47,17 +47,11 @@ def test_where_all_is_well_it_is_one_calm_line() -> None:
     ("saved", "code", "check", "colour", "words"),
     [
         (
-            replace(SAVED, fault="its digest differs"),
-            CODE,
-            "checkpoint",
-            "red",
+            replace(SAVED, fault="its digest differs"), CODE, "checkpoint", "red",
             "Checkpoint 12 does not verify: its digest",
         ),
         (
-            SAVED,
-            GONE,
-            "version",
-            "red",
+            SAVED, GONE, "version", "red",
             "version 2 is, and has no step propose. Write an upcaster from 1 to 2, or deploy",
         ),
         (SAVED, replace(GONE, lacks=()), "version", "red", "version 2 is. Write an upcaster from 1 to 2"),
@@ -67,10 +61,7 @@ def test_where_all_is_well_it_is_one_calm_line() -> None:
         (SAVED, NOBODY, "version", "amber", "was not checked here"),
         (SAVED, UnknownCode("No version of porter is known"), "version", "amber", "No version of porter is known"),
         (
-            SAVED,
-            replace(CODE, faults=("/text: is no text",)),
-            "state",
-            "red",
+            SAVED, replace(CODE, faults=("/text: is no text",)), "state", "red",
             "does not fit version 1: /text: is no text",
         ),
         (SAVED, replace(CODE, doubts=("/: too old",)), "state", "amber", "the whole does not: /: too old"),
@@ -81,44 +72,29 @@ def test_where_all_is_well_it_is_one_calm_line() -> None:
         (SAVED, with_environment(fault="/limit: is no number"), "configuration", "red", "/limit: is no number"),
         (SAVED, with_environment(libraries=(NUMPY,)), "libraries", "green", "numpy 2.1.0, as recorded"),
         (
-            SAVED,
-            with_environment(libraries=(replace(NUMPY, now="2.3.1"),)),
-            "libraries",
-            "amber",
+            SAVED, with_environment(libraries=(replace(NUMPY, now="2.3.1"),)), "libraries", "amber",
             "numpy was 2.1.0 when the run started and is 2.3.1 here.",
         ),
         (
-            SAVED,
-            with_environment(libraries=(replace(NUMPY, recorded=""),)),
-            "libraries",
-            "amber",
+            SAVED, with_environment(libraries=(replace(NUMPY, recorded=""),)), "libraries", "amber",
             "numpy is 2.1.0 here, and was not recorded when the run started.",
         ),
         (
-            SAVED,
-            with_environment(libraries=(replace(NUMPY, recorded=None, now=None),)),
-            "libraries",
-            "amber",
+            SAVED, with_environment(libraries=(replace(NUMPY, recorded=None, now=None),)), "libraries", "amber",
             "not installed",
         ),
         (
-            SAVED,
-            with_environment(libraries=(replace(NUMPY, now=None),)),
-            "libraries",
-            "red",
+            SAVED, with_environment(libraries=(replace(NUMPY, now=None),)), "libraries", "red",
             "Not installed here: numpy 2.1.0",
         ),
         (replace(SAVED, artifacts=2), CODE, "artifacts", "green", "2 artifacts that the state names can be found."),
         (
-            replace(SAVED, artifacts=2, missing=("/scan",)),
-            CODE,
-            "artifacts",
-            "red",
+            replace(SAVED, artifacts=2, missing=("/scan",)), CODE, "artifacts", "red",
             "1 artifact of the state cannot be",
         ),
         (replace(SAVED, artifacts=2, unseen="no answer"), CODE, "artifacts", "amber", "could not be asked"),
     ],
-)
+)  # fmt: skip
 def test_a_check_says_what_it_found(
     saved: SavedCheckpoint, code: AgentCode | UnknownCode, check: str, colour: str, words: str
 ) -> None:

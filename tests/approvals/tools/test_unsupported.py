@@ -67,10 +67,7 @@ def test_what_none_does(title: str, arguments: Any, said: str) -> None:
 
 def test_the_other_words_of_the_card_are_read_too() -> None:
     told = unsupported.found(card("Wire", {"amount": "5.00"}, amount="€7.00", for_whom="ACME"))
-    assert told == [
-        "“€7.00” in the amount is not what runs: amount is 5.00.",
-        "“ACME” is in no argument that runs.",
-    ]
+    assert told == ["“€7.00” in the amount is not what runs: amount is 5.00.", "“ACME” is in no argument that runs."]
 
 
 def test_a_pinned_number_counts_where_no_name_speaks_of_money() -> None:
