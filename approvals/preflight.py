@@ -13,6 +13,10 @@ from typing import Any
 
 from approvals.english import count_of, noun_for, quote_titles
 
+GREEN, AMBER, RED = "green", "amber", "red"
+ORDER = (GREEN, AMBER, RED)  # from calm to grave
+NAMED = 3  # of many things, in one sentence
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedCheckpoint:
@@ -105,9 +109,6 @@ class UnknownCode:
 
 
 NOBODY = UnknownCode("The agents' code is not part of this process, so it was not checked here.")
-GREEN, AMBER, RED = "green", "amber", "red"
-ORDER = (GREEN, AMBER, RED)  # from calm to grave
-NAMED = 3  # of many things, in one sentence
 
 
 @dataclass(frozen=True, slots=True)

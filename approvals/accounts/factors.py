@@ -29,6 +29,9 @@ from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.values import canonical_json
 
+NAMES = ("secret", "seed")  # of an app, of recovery codes
+SEAL = "seal"
+
 
 class ProofMethod(StrEnum):
     """A way to prove who one is, as events name it."""
@@ -85,10 +88,6 @@ def moment_of(record: Mapping[str, Any]) -> datetime | None:
 def in_words(methods: str) -> str:
     """Write methods as a page does: `password and passkey`; they are joined by "+" in rows and events."""
     return " and ".join(WORDS.get(part, part) for part in methods.split("+") if part)
-
-
-NAMES = ("secret", "seed")  # of an app, of recovery codes
-SEAL = "seal"
 
 
 class SecretUnreadable(Exception):

@@ -41,6 +41,18 @@ _LINE = re.compile(
 SHORTEST = timedelta(minutes=1)
 LEAST_UNDO, MOST_UNDO = timedelta(seconds=5), timedelta(days=1)
 PATIENCE = timedelta(minutes=2)  # before the gates of a silent external program may be withdrawn
+# Examples of what to write.
+STAGES = "1 of Finance and 1 of Support\n1 of Legal"
+RULES = """[[rule]]
+name = "small"
+when = 'amount < 50 && customer.tier == "gold"'
+approvals = 1
+
+[[rule]]
+name = "large"
+when = "amount >= 1000"
+stages = ["2 of Finance", "1 of Legal"]
+"""
 
 
 class EscalationField(forms.CharField):
@@ -86,20 +98,6 @@ def _span(words: str | None) -> timedelta | None:
     if span is None or span < SHORTEST:
         raise forms.ValidationError(f"“{words}” is no duration of a minute or more.")
     return span
-
-
-# Examples of what to write.
-STAGES = "1 of Finance and 1 of Support\n1 of Legal"
-RULES = """[[rule]]
-name = "small"
-when = 'amount < 50 && customer.tier == "gold"'
-approvals = 1
-
-[[rule]]
-name = "large"
-when = "amount >= 1000"
-stages = ["2 of Finance", "1 of Legal"]
-"""
 
 
 class PolicyForm(VersionedForm[Policy]):
@@ -248,7 +246,7 @@ class PolicyForm(VersionedForm[Policy]):
         self.initial["rules"] = written.rules_text(required.rules_of(self.instance.rules), self.directory)
         if self.instance.stages:
             chosen = (list(role.teams), list(role.people), role.quorum) if apart else ([], [], 1)
-            self.initial |= dict(zip(("groups", "people", "quorum"), chosen, strict=True))
+            self.initial["groups"], self.initial["people"], self.initial["quorum"] = chosen
 
     @classmethod
     def newest_of(cls, row: Policy) -> Policy:

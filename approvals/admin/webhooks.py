@@ -109,9 +109,9 @@ class MadeHere(OfOwnTeams, NothingByHand, TakesOrders):
             return redirect(f"admin:approvals_{self.opts.model_name}_changelist")
         return redirect(f"admin:approvals_{self.opts.model_name}_change", row.pk)
 
-    def show_as(self, obj: models.Model, made: models.Model) -> None:
+    def show_as(self, obj: models.Model, saved: models.Model) -> None:
         """Let the row of the form be the one that was made with its event."""
-        obj.__dict__.update({key: value for key, value in made.__dict__.items() if key != "_state"})
+        obj.__dict__.update({key: value for key, value in saved.__dict__.items() if key != "_state"})
         obj._state.adding = False
 
 

@@ -10,30 +10,33 @@ utf-8-sig leave it out.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
-
-from django.db import transaction
-
+from . import event_words
 from checkpoints.actors import Actor
 from checkpoints.audit import export
-from checkpoints.audit.export import ExportedEvent, ExportRequest
+from checkpoints.audit.export import ExportRequest
+from checkpoints.audit.export import ExportedEvent
 from checkpoints.audit.filters import AuditFilters
-from checkpoints.events import commit_order, event_log, event_proof
+from checkpoints.events import commit_order
+from checkpoints.events import event_log
+from checkpoints.events import event_proof
 from checkpoints.events.event import EventQuerySet
 from checkpoints.models import Event
 from checkpoints.seals.seal import format_instant
 from checkpoints.values.characters import escape_controls
-
-from . import event_words
+from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC
+from datetime import datetime
+from django.db import transaction
+import re
 
 COLUMNS = (
     "time (UTC)", "event", "kind", "who", "what", "actor", "team", "run", "subject", "version", "data", "text",
     "cursor",
 )  # fmt: skip
 _FORMULA = re.compile(r"(^|[;\t])([\s\"\u200b-\u200f\u2060\ufeff]*)([=+\-@\uff1d\uff0b\uff0d\uff20])")
+TYPES = {"jsonl": "application/jsonl", "csv": "text/csv; charset=utf-8"}
 
 
 def lines(events: Iterable[ExportedEvent]) -> Iterator[bytes]:
@@ -67,9 +70,6 @@ def safe(text: str) -> str:
 def _line(values: Iterable[str]) -> bytes:
     quoted = ('"' + safe(value).replace('"', '""') + '"' for value in values)
     return ",".join(quoted).encode() + b"\r\n"
-
-
-TYPES = {"jsonl": "application/jsonl", "csv": "text/csv; charset=utf-8"}
 
 
 @dataclass(frozen=True)

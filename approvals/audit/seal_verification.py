@@ -7,22 +7,25 @@ twice does nothing, and no worker is busy for long.
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
-
-import structlog
-from django.db import InterfaceError, OperationalError
-
-from checkpoints.audit import database, sealer
+from checkpoints.audit import database
+from checkpoints.audit import sealer
 from checkpoints.audit.database import VerificationWalk
 from checkpoints.audit.sealer import UnsealedTail
 from checkpoints.events import event_proof
-from checkpoints.models import Seal, Verification
+from checkpoints.models import Seal
+from checkpoints.models import Verification
 from checkpoints.postgresql.capped_count import Capped
 from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.values.canonical_json import decode_canonical
+from dataclasses import dataclass
+from django.db import InterfaceError
+from django.db import OperationalError
+import structlog
+import time
 
 SHOWN = 5  # findings on the page
+SLICE = 5.0  # seconds
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -59,10 +62,6 @@ def standing() -> SealStatus:
         Verification.objects.underway().first(),
         ended.order_by("-pk").first(),
     )
-
-
-SLICE = 5.0  # seconds
-log = structlog.get_logger(__name__)
 
 
 def go_on(verification: int, *, within: float = SLICE) -> bool:

@@ -16,6 +16,11 @@ from .shapes import CONTAINERS, RAW, Shape
 from .texts import summarise_value
 
 DEEPEST = 64  # levels of a name that is read, deeper than any input: every place that contains it is kept
+SIZE = 40  # items, entries or members on one page
+DEPTH = 12  # levels that get inputs of their own; deeper is raw JSON
+LEAF = "leaf"  # every kind that `kinds` has no builder for
+CHOICE = "choice"  # a union, and a container that may be null
+Build = Callable[["Builder", Shape, Any, FormPlace], FormNode]
 
 
 def normalise_line_breaks(text: str) -> str:
@@ -89,13 +94,6 @@ class FieldFaults:
             if instead.get(place):
                 kept[instead[place]] = " ".join(filter(None, [kept.get(instead[place]), word]))
         return FieldFaults(kept)
-
-
-SIZE = 40  # items, entries or members on one page
-DEPTH = 12  # levels that get inputs of their own; deeper is raw JSON
-LEAF = "leaf"  # every kind that `kinds` has no builder for
-CHOICE = "choice"  # a union, and a container that may be null
-Build = Callable[["Builder", Shape, Any, FormPlace], FormNode]
 
 
 @dataclass(kw_only=True)

@@ -16,6 +16,9 @@ from checkpoints.values import json_pointer
 from . import names
 
 CURRENCY = re.compile("[A-Z]{3}")
+EDITABLE = 60_000  # characters
+NARROW = 24  # characters that the narrowest column shows
+MISSING: Any = object()  # the value of a place that an object does not have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +56,6 @@ def unit_in(value: Any) -> str:
     """Return the currency code that an object holds beside its amounts; "" where there is none."""
     unit = value.get("currency") if isinstance(value, dict) else None
     return unit if isinstance(unit, str) and CURRENCY.fullmatch(unit) else ""
-
-
-EDITABLE = 60_000  # characters
-NARROW = 24  # characters that the narrowest column shows
-MISSING: Any = object()  # the value of a place that an object does not have
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,24 @@ CONTAINERS = frozenset({"object", "list", "tuple", "map", "union"})
 BRANCHES = 40  # of a union that can be chosen
 NESTED = 4  # unions in unions
 LISTED = 200  # values of an enum that are offered as a list
+_KINDS = {
+    "object": "object", "map": "object", "tuple": "list", "long": "text", "json": "raw JSON",
+}  # fmt: skip
+LONGEST = 120  # characters shown of a pattern or a bound
+KINDS = {
+    "duration": "such as PT1H30M", "uuid": "a UUID",
+    "email": "an e-mail address", "uri": "an address",
+}  # fmt: skip
+NUMBERS = {
+    "exclusiveMinimum": "more than {}", "minimum": "at least {}",
+    "exclusiveMaximum": "less than {}", "maximum": "at most {}",
+    "multipleOf": "in steps of {}",
+}  # fmt: skip
+SIZES = {
+    "list": ("minItems", "maxItems", "item", "items"),
+    "map": ("minProperties", "maxProperties", "entry", "entries"),
+    "text": ("minLength", "maxLength", "character", "characters"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +63,6 @@ class Shape:
 
 
 RAW = Shape(kind="json", schema={})
-_KINDS = {
-    "object": "object", "map": "object", "tuple": "list", "long": "text", "json": "raw JSON",
-}  # fmt: skip
 
 
 def shape(part: Schema, root: Schema) -> Shape:
@@ -230,25 +245,6 @@ def bounds_schema(schema: Schema) -> Schema:
 
 def _is_number_pattern(pattern: Any) -> bool:
     return isinstance(pattern, str) and "\\d" in pattern and "[+-]" in pattern
-
-
-LONGEST = 120  # characters shown of a pattern or a bound
-KINDS = {
-    "duration": "such as PT1H30M", "uuid": "a UUID",
-    "email": "an e-mail address", "uri": "an address",
-}  # fmt: skip
-NUMBERS = {
-    "exclusiveMinimum": "more than {}", "minimum": "at least {}",
-    "exclusiveMaximum": "less than {}", "maximum": "at most {}",
-    "multipleOf": "in steps of {}",
-}  # fmt: skip
-
-
-SIZES = {
-    "list": ("minItems", "maxItems", "item", "items"),
-    "map": ("minProperties", "maxProperties", "entry", "entries"),
-    "text": ("minLength", "maxLength", "character", "characters"),
-}
 
 
 def list_hints(what: Shape, *, size: int | None = None) -> list[str]:

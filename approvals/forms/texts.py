@@ -27,6 +27,12 @@ OFFSET = re.compile(r"[Zz]|[+-]\d{2}:?\d{2}|")
 _MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2})(:\d{2})?([Zz]|[+-]\d{2}:?\d{2})?")
 _CLOCK = re.compile(r"\d{2}:\d{2}(:\d{2})?")
 Time = TypeVar("Time", dt.date, dt.time, dt.datetime)
+DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+LONG = 80  # characters beyond which a text gets several lines
+UNSEEN = ("Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp")  # categories that a text area shows as nothing
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # line feed and tab can be carried
+WORDS = frozenset({"text", "duration", "uuid", "email", "uri", "base64", "secret", "moment"})
+LONGEST = 80
 
 
 def is_date(text: str) -> bool:
@@ -107,13 +113,6 @@ def _parsed(kind: type[Time], text: str, message: str) -> Time:
 
 def _local(text: str) -> dt.datetime | dt.time:
     return dt.datetime.fromisoformat(text) if "T" in text else dt.time.fromisoformat(text)
-
-
-DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
-LONG = 80  # characters beyond which a text gets several lines
-UNSEEN = ("Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp")  # categories that a text area shows as nothing
-CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # line feed and tab can be carried
-WORDS = frozenset({"text", "duration", "uuid", "email", "uri", "base64", "secret", "moment"})
 
 
 def shows(kind: str, value: Any) -> bool:
@@ -238,9 +237,6 @@ READERS: dict[str, Callable[[str], Any]] = {
     "base64": _base64,
     "file": _file,
 }
-
-
-LONGEST = 80
 
 
 def summarise_value(value: Any) -> str:

@@ -17,6 +17,27 @@ from approvals.policy.requirements import Requirements
 
 PERIODS = (7, 30, 90)  # days
 LONGEST = 200  # characters of a name
+MOST = 10_000  # gates, the newest ones
+NOBODY = frozenset({Outcome.Kind.EXPIRED, Outcome.Kind.WITHDRAWN})  # outcomes that no person decided
+# The newest of each team, along the index of its closed gates, and the newest of these.
+_CLOSED = """
+WITH closed AS MATERIALIZED (
+  SELECT q.* FROM unnest(%(teams)s::bigint[]) t(id) CROSS JOIN LATERAL (
+    SELECT g.id, g.team_id, g.policy_id, g.run_id, g.risk, g.opened_at, g.closed_at FROM approvals_gate g
+    WHERE g.team_id = t.id AND g.status <> 'open' AND g.closed_at >= %(since)s {conditions}
+    ORDER BY g.closed_at DESC, g.id DESC LIMIT %(most)s) q
+  ORDER BY q.closed_at DESC, q.id DESC LIMIT %(most)s)
+SELECT c.id, c.team_id, policy.name, plan.agent, c.risk, outcome.kind, c.closed_at,
+  extract(epoch FROM c.closed_at - c.opened_at)::float8, outcome.by, coalesce(first.requirements, '')
+FROM closed c JOIN approvals_policy policy ON policy.id = c.policy_id
+JOIN checkpoints_run run ON run.id = c.run_id JOIN checkpoints_plan plan ON plan.id = run.plan_id
+JOIN approvals_outcome outcome ON outcome.gate_id = c.id
+LEFT JOIN approvals_proposal first ON first.gate_id = c.id AND first.number = 1 AND first.requirements <> ''
+ORDER BY c.closed_at DESC, c.id DESC
+"""
+_OF_POLICY = "AND g.policy_id IN (SELECT id FROM approvals_policy WHERE team_id = g.team_id AND name = %(policy)s)"
+_OF_AGENT = """AND EXISTS (SELECT FROM checkpoints_run r JOIN checkpoints_plan p ON p.id = r.plan_id
+  WHERE r.id = g.run_id AND p.agent = %(agent)s)"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,30 +113,6 @@ def _is_day(text: str) -> bool:
         return date.fromisoformat(text).isoformat() == text
     except ValueError:
         return False
-
-
-MOST = 10_000  # gates, the newest ones
-NOBODY = frozenset({Outcome.Kind.EXPIRED, Outcome.Kind.WITHDRAWN})  # outcomes that no person decided
-
-# The newest of each team, along the index of its closed gates, and the newest of these.
-_CLOSED = """
-WITH closed AS MATERIALIZED (
-  SELECT q.* FROM unnest(%(teams)s::bigint[]) t(id) CROSS JOIN LATERAL (
-    SELECT g.id, g.team_id, g.policy_id, g.run_id, g.risk, g.opened_at, g.closed_at FROM approvals_gate g
-    WHERE g.team_id = t.id AND g.status <> 'open' AND g.closed_at >= %(since)s {conditions}
-    ORDER BY g.closed_at DESC, g.id DESC LIMIT %(most)s) q
-  ORDER BY q.closed_at DESC, q.id DESC LIMIT %(most)s)
-SELECT c.id, c.team_id, policy.name, plan.agent, c.risk, outcome.kind, c.closed_at,
-  extract(epoch FROM c.closed_at - c.opened_at)::float8, outcome.by, coalesce(first.requirements, '')
-FROM closed c JOIN approvals_policy policy ON policy.id = c.policy_id
-JOIN checkpoints_run run ON run.id = c.run_id JOIN checkpoints_plan plan ON plan.id = run.plan_id
-JOIN approvals_outcome outcome ON outcome.gate_id = c.id
-LEFT JOIN approvals_proposal first ON first.gate_id = c.id AND first.number = 1 AND first.requirements <> ''
-ORDER BY c.closed_at DESC, c.id DESC
-"""
-_OF_POLICY = "AND g.policy_id IN (SELECT id FROM approvals_policy WHERE team_id = g.team_id AND name = %(policy)s)"
-_OF_AGENT = """AND EXISTS (SELECT FROM checkpoints_run r JOIN checkpoints_plan p ON p.id = r.plan_id
-  WHERE r.id = g.run_id AND p.agent = %(agent)s)"""
 
 
 class CountedGate(NamedTuple):

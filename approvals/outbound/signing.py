@@ -22,6 +22,9 @@ from django.conf import settings
 from django.utils.crypto import salted_hmac
 from standardwebhooks.webhooks import Webhook as Signer
 
+PREFIX = "whsec_"
+SALT = 32  # bytes
+
 
 def seal(text: str) -> str:
     """Encrypt a text; each time it reads differently."""
@@ -44,10 +47,6 @@ def _box() -> MultiFernet:
 def _cipher_of(keys: tuple[str, ...]) -> MultiFernet:
     derived = (salted_hmac("holdpoint.sealed", b"", secret=key, algorithm="sha256").digest() for key in keys)
     return MultiFernet([Fernet(urlsafe_b64encode(item)) for item in derived])
-
-
-PREFIX = "whsec_"
-SALT = 32  # bytes
 
 
 def make() -> tuple[str, bytes, str]:

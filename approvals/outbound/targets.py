@@ -26,6 +26,9 @@ _EMBEDDING = ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::/96
 # which a large cloud's machines reach their own host.
 _SPECIAL = ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20", "fec0::/10", "168.63.129.16/32")
 _NEVER = [ip_network(word) for word in (*_EMBEDDING, *_SPECIAL)]
+LONGEST = 2000  # characters
+_WRITTEN = re.compile(r"[!-\[\]-~]+")  # visible ASCII without the backslash
+_HOST = re.compile(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\.?")
 
 
 class AddressRefused(Exception):
@@ -89,11 +92,6 @@ def is_within(address: Address, networks: Networks) -> bool:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return is_within(address.ipv4_mapped, networks)
     return any(address in net for net in map(ip_network, networks))
-
-
-LONGEST = 2000  # characters
-_WRITTEN = re.compile(r"[!-\[\]-~]+")  # visible ASCII without the backslash
-_HOST = re.compile(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\.?")
 
 
 class OutboundTarget(NamedTuple):
