@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import Group, User
+from django.db.models import Q
+from django.utils.text import format_lazy
+
 from approvals.models import Policy
-from approvals.models.policy import PAUSE
-from approvals.models.policy import SAMPLE
-from approvals.models.policy import SETTINGS
-from approvals.models.policy import people_named
-from approvals.policy import enough_reviewers
-from approvals.policy import required
-from approvals.policy.escalation import Level
-from approvals.policy.escalation import MOST
-from approvals.policy.escalation import lines
+from approvals.models.policy import PAUSE, SAMPLE, SETTINGS, people_named
+from approvals.policy import enough_reviewers, required
+from approvals.policy.escalation import MOST, Level, lines
 from approvals.policy.rules import written
-from approvals.policy.rules.written import Directory
-from approvals.policy.rules.written import WrongText
+from approvals.policy.rules.written import Directory, WrongText
 from approvals.policy_changes import changes
 from approvals.policy_changes.simulation import simulate
 from approvals.policy_changes.vouched import in_force
 from checkpoints.admin.base import VersionedForm
-from checkpoints.admin.durations import Duration
-from checkpoints.admin.durations import HOW
-from checkpoints.admin.durations import parse_duration
-from datetime import timedelta
-from django import forms
-from django.contrib.auth.models import Group
-from django.contrib.auth.models import User
-from django.db.models import Q
-from django.utils.text import format_lazy
-import re
-from typing import Any
+from checkpoints.admin.durations import HOW, Duration, parse_duration
 
 HELP = (
     "A line for each level, such as “Directors after 2 h” or “Directors at the deadline, 4 h more”. The team's people "

@@ -10,26 +10,24 @@ utf-8-sig leave it out.
 
 from __future__ import annotations
 
-from . import event_words
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.db import transaction
+
 from checkpoints.actors import Actor
 from checkpoints.audit import export
-from checkpoints.audit.export import ExportRequest
-from checkpoints.audit.export import ExportedEvent
+from checkpoints.audit.export import ExportedEvent, ExportRequest
 from checkpoints.audit.filters import AuditFilters
-from checkpoints.events import commit_order
-from checkpoints.events import event_log
-from checkpoints.events import event_proof
+from checkpoints.events import commit_order, event_log, event_proof
 from checkpoints.events.event import EventQuerySet
 from checkpoints.models import Event
 from checkpoints.seals.seal import format_instant
 from checkpoints.values.characters import escape_controls
-from collections.abc import Iterable
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC
-from datetime import datetime
-from django.db import transaction
-import re
+
+from . import event_words
 
 COLUMNS = (
     "time (UTC)", "event", "kind", "who", "what", "actor", "team", "run", "subject", "version", "data", "text",

@@ -7,21 +7,20 @@ twice does nothing, and no worker is busy for long.
 
 from __future__ import annotations
 
-from checkpoints.audit import database
-from checkpoints.audit import sealer
+import time
+from dataclasses import dataclass
+
+import structlog
+from django.db import InterfaceError, OperationalError
+
+from checkpoints.audit import database, sealer
 from checkpoints.audit.database import VerificationWalk
 from checkpoints.audit.sealer import UnsealedTail
 from checkpoints.events import event_proof
-from checkpoints.models import Seal
-from checkpoints.models import Verification
+from checkpoints.models import Seal, Verification
 from checkpoints.postgresql.capped_count import Capped
 from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.values.canonical_json import decode_canonical
-from dataclasses import dataclass
-from django.db import InterfaceError
-from django.db import OperationalError
-import structlog
-import time
 
 SHOWN = 5  # findings on the page
 SLICE = 5.0  # seconds

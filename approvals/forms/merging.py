@@ -9,27 +9,19 @@ An item of a list that others changed may have another number now: what was type
 
 from __future__ import annotations
 
-from . import names
-from .build import Form
-from .nodes import FormField
-from .nodes import FormNode
-from .nodes import ItemRows
-from .nodes import MISSING
-from .nodes import ShapeChoice
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple
+
 from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import encode_canonical
-from checkpoints.values.patch import are_same
-from checkpoints.values.patch import shared_ends
-from collections import Counter
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from difflib import SequenceMatcher
-from typing import Any
-from typing import NamedTuple
+from checkpoints.values.patch import are_same, shared_ends
+
+from . import names
+from .build import Form
+from .nodes import MISSING, FormField, FormNode, ItemRows, ShapeChoice
 
 LINES = 2_000  # of a text that is merged by lines; a longer one that both changed is a conflict
 PROSE = ("text", "long")

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
 from agents.definition import fields
 from agents.definition.agent import Agent
-from agents.effects.fates import TimelineMark
-from agents.effects.fates import fates_of
+from agents.effects.fates import TimelineMark, fates_of
 from agents.effects.ledger import LedgerRow
-from agents.pages.run.effects import acts_by_tools
-from agents.pages.run.effects import agent_of
-from agents.pages.run.effects import list_staying
-from agents.pages.run.effects import undone_first
-from agents.pages.run.facts import Called
-from agents.pages.run.facts import Story
-from agents.pages.run.facts import TimelineGate
+from agents.pages.run.effects import acts_by_tools, agent_of, list_staying, undone_first
+from agents.pages.run.facts import Called, Story, TimelineGate
 from agents.pages.run.marks import format_duration
 from agents.pages.run.rows import after_settling
 from agents.pages.run.story import RunScene
-from approvals.english import count_of
-from approvals.english import quote_titles
+from approvals.english import count_of, quote_titles
 from approvals.gates import preflight_facts as preflights
 from approvals.preflight import RemoteProgram
 from approvals.presentation.drawing.times import lasting
@@ -28,13 +29,6 @@ from checkpoints.errors import CheckpointError
 from checkpoints.models import Run
 from checkpoints.models.run import NORMAL
 from checkpoints.runs.plans import in_words
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from datetime import timedelta
-import structlog
-from typing import Any
 
 STATUS = {
     "queued": TimelineMark("", "ahead", "clock", "Queued"),

@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
-from agents.models import Signal
-from checkpoints.models import Event
-from checkpoints.models import Run
-from checkpoints.postgresql import base
-from checkpoints.postgresql.base import DatabaseWrapper
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from config.health.checks import BoundedChecks
-from config.local.servers import APPLICATION
-from config.local.servers import DATABASE
-from config.local.servers import Postgres
-from config.local.servers import embedded_urls
 from contextlib import contextmanager
-from django.conf import settings
-from django.db.utils import ConnectionHandler
-from django.test import Client
-import httpx
-import psutil
-import psycopg
-import pytest
-from tests.agents.pages.moves.sent_orders import member
-from tests.agents.waits.conftest import own_agents
-from tests.factories import ann
-from tests.factories import make_team
-from tests.factories.driven_runs import make_run
-from tests.harness.altered_rows import owner
-from tests.harness.services import IMPATIENT
-from tests.harness.services import Service
-from tests.harness.session import Session
-from tests.harness.signed_in_clients import session_of
-from tests.harness.waiting import PATIENCE
-from tests.harness.waiting import until
 from threading import Barrier
 from threading import Event as Signalled
 from threading import enumerate as enumerate_threads
 from typing import cast
 from unittest import mock
+
+import httpx
+import psutil
+import psycopg
+import pytest
+from django.conf import settings
+from django.db.utils import ConnectionHandler
+from django.test import Client
+
+from agents.models import Signal
+from checkpoints.models import Event, Run
+from checkpoints.postgresql import base
+from checkpoints.postgresql.base import DatabaseWrapper
+from config.health.checks import BoundedChecks
+from config.local.servers import APPLICATION, DATABASE, Postgres, embedded_urls
+from tests.agents.pages.moves.sent_orders import member
+from tests.agents.waits.conftest import own_agents
+from tests.factories import ann, make_team
+from tests.factories.driven_runs import make_run
+from tests.harness.altered_rows import owner
+from tests.harness.services import IMPATIENT, Service
+from tests.harness.session import Session
+from tests.harness.signed_in_clients import session_of
+from tests.harness.waiting import PATIENCE, until
 
 SOON = 8.0  # seconds: less than a client of the pool waits, and more than a loaded machine needs
 AT_ONCE = 8  # connections

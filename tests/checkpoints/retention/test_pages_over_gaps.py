@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from .pruned_runs import at
-from .pruned_runs import ended
-from .pruned_runs import keep
-from .pruned_runs import pruned
-from .pruned_runs import seqs
+import json
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
 from agents.errors import RewindRefused
 from agents.moves import rewind
 from approvals.models import Gate
 from checkpoints import store
 from checkpoints.actors import SYSTEM
-from checkpoints.models import Checkpoint
-from checkpoints.models import Event
-from checkpoints.models import EventText
-from checkpoints.models import Hold
-from checkpoints.models import Run
+from checkpoints.models import Checkpoint, Event, EventText, Hold, Run
 from checkpoints.runs import holds
-from django.contrib.auth.models import User
-from django.test import Client
-import json
-import pytest
 from tests.agents.pages.stored_histories import sent_back
-from tests.agents.pages.test_run_page import page_of
-from tests.agents.pages.test_run_page import text_of
-from tests.factories import READER
-from tests.factories import ann
-from tests.factories import bob
-from tests.factories import eve
-from tests.factories import make_team
-from tests.factories import make_user
+from tests.agents.pages.test_run_page import page_of, text_of
+from tests.factories import READER, ann, bob, eve, make_team, make_user
 from tests.harness.signed_in_clients import signed_in
+
+from .pruned_runs import at, ended, keep, pruned, seqs
 
 
 @pytest.fixture(scope="module")

@@ -2,47 +2,32 @@
 
 from __future__ import annotations
 
-from .pruned_runs import elsewhere
-from .pruned_runs import ended
-from .pruned_runs import grown
-from .pruned_runs import keep
-from .pruned_runs import looked
-from .pruned_runs import more
-from .pruned_runs import ordered
-from .pruned_runs import pruned
-from .pruned_runs import seqs
-from bs4 import BeautifulSoup
-from checkpoints import crash_points
-from checkpoints import tasks
-from checkpoints.actors import Actor
-from checkpoints.actors import SYSTEM
-from checkpoints.audit.verify_runs import verify_run
-from checkpoints.errors import NotVerified
-from checkpoints.models import Checkpoint
-from checkpoints.models import Event
-from checkpoints.models import Gap
-from checkpoints.models import Prune
-from checkpoints.models import PruneLine
-from checkpoints.models import RetentionPolicy
-from checkpoints.retention import delete_batch
-from checkpoints.retention import prune_report
-from checkpoints.retention import prunes
-from checkpoints.retention import reading
-from checkpoints.retention.prunes import NotUnderWay
-from checkpoints.runs import holds
-from checkpoints.values.canonical_json import decode_canonical
 from datetime import timedelta
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup
 from django.db.models import Sum
 from django.db.models.functions import Now
 from django.template.defaultfilters import filesizeformat
 from django.test import Client
-import pytest
+
+from checkpoints import crash_points, tasks
+from checkpoints.actors import SYSTEM, Actor
+from checkpoints.audit.verify_runs import verify_run
+from checkpoints.errors import NotVerified
+from checkpoints.models import Checkpoint, Event, Gap, Prune, PruneLine, RetentionPolicy
+from checkpoints.retention import delete_batch, prune_report, prunes, reading
+from checkpoints.retention.prunes import NotUnderWay
+from checkpoints.runs import holds
+from checkpoints.values.canonical_json import decode_canonical
 from tests.agents.pages.test_run_page import text_of
 from tests.conftest import Starter
 from tests.factories import make_user
 from tests.harness.signed_in_clients import signed_in
 from tests.harness.waiting import until
-from typing import Any
+
+from .pruned_runs import elsewhere, ended, grown, keep, looked, more, ordered, pruned, seqs
 
 
 def order(prune: Prune) -> Prune:

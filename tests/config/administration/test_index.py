@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from approvals.admin.permissions import IN_TEAMS
 from bs4 import BeautifulSoup
 from bs4.element import Tag
 from django.conf import settings
@@ -18,7 +17,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.urls import reverse
 from playwright.sync_api import Page
 
-from approvals.admin.teams import EVERYWHERE, TOGETHER, permission_names
+from approvals.admin.teams import EVERYWHERE, IN_TEAMS, TOGETHER, permission_names
 from approvals.models import Calendar, Policy, Tool, Webhook
 from approvals.policy_changes import changes
 from checkpoints.models import Hold, RetentionPolicy
