@@ -144,8 +144,11 @@ def tell_outcome(call: Call, result: str, decision: dict[str, Any]) -> Message:
 
 
 def _lines(arguments: dict[str, Any]) -> list[str]:
-    texts = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in arguments.values()]
-    return [line for name, text in zip(arguments, texts, strict=True) for line in f"{name}: {text}".split("\n")]
+    """Return the arguments line by line, in the order of their names: what is saved keeps none."""
+    lines = list[str]()
+    for name, value in sorted(arguments.items()):
+        lines += f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}".split("\n")
+    return lines
 
 
 def tell_feedback(feedback: Sequence[Feedback]) -> list[Message]:

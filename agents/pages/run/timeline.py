@@ -74,7 +74,7 @@ class Timeline:
 
 def build(story: Story) -> Timeline:
     """Build the timeline of `story`."""
-    pairs = list(_Walk(story).pairs())
+    pairs = list(_PathWalk(story).pairs())
     lines = [row for row, _ in pairs]
     refused = {row.key for row in lines if row.mark is marks.REFUSED}
     for row, piece in zip(lines, lay_out([node for _, node in pairs]), strict=True):
@@ -95,7 +95,7 @@ def build(story: Story) -> Timeline:
     )
 
 
-class _Walk:
+class _PathWalk:
     """A walk through the facts of one story, in the order of the rows."""
 
     def __init__(self, story: Story) -> None:
