@@ -7,20 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from celery.concurrency import thread
 from celery.signals import task_postrun
 from django.conf import settings
 from django.db import connections
 
 from . import announcing
 
-SHARED = ("threads", "thread_pool")  # the pool's name, and the module of its class
 BESIDE = 3  # connections besides those of the runs: for the heartbeat, the announcements and one more
 
 
 def is_shared(pool: Any) -> bool:
     """Tell whether runs share a process in this pool, named or as Celery's class."""
-    name: str = pool if isinstance(pool, str) else pool.__module__
-    return name.rpartition(".")[2] in SHARED
+    return pool == "threads" if isinstance(pool, str) else issubclass(pool, thread.TaskPool)
 
 
 def begin(concurrency: int) -> None:
