@@ -94,7 +94,7 @@ def _named_before(lineage: int, wanted: set[str]) -> set[str]:
 
 
 def _contents(lineage: int) -> Iterator[bytes]:
-    checkpoints = Checkpoint.objects.filter(run__in=Run.objects.of_lineage(lineage)).order_by("-id")
+    checkpoints = Checkpoint.objects.filter(run__in=Run.objects.of_lineage(lineage)).order_by("-at", "-seq")
     for rows in (checkpoints, Chunk.objects.filter(lineage=lineage)):  # the latter lie by their digests
         for codec, payload in rows.values_list("codec", "payload")[:SEARCHED].iterator(chunk_size=50):
             with suppress(ValueError):  # which loads and verifications report

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.conf import settings
@@ -18,7 +19,7 @@ from django.conf import settings
 from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.errors import ValueRefused
-from checkpoints.layout import payloads
+from checkpoints.layout import payloads, snapshot
 from checkpoints.models import Run
 from checkpoints.store import Header, named_files, start_and_fork
 from checkpoints.values import artifacts
@@ -156,7 +157,9 @@ def test_a_file_that_the_lineage_named_before_may_be_named_again() -> None:
 
 def test_a_digest_that_nobody_has_costs_a_bounded_look_at_the_lineage(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever sent one had every checkpoint and chunk of the lineage read, each time."""
+    ids = (UUID(int=number) for number in range(20, 0, -1))  # ids of one millisecond come in any order
     run, claim, head = begin(n=0, log=[])
+    monkeypatch.setattr(snapshot, "new_id", lambda: next(ids))
     old, new = kept(run.team_id), kept(run.team_id)
     head = store.save(head, {"scan": old}, claim=claim, header=STEP)
     for number in range(6):
