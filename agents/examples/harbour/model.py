@@ -49,9 +49,9 @@ class ScriptedModel(BaseChatModel):
 
 def _turn(messages: Sequence[BaseMessage], *, tides: bool) -> tuple[str, Calls]:
     """Return the model's words and calls after these messages."""
-    request = next((str(each.content) for each in messages if isinstance(each, HumanMessage)), "")
-    results = [each for each in messages if isinstance(each, ToolMessage)]
-    named = [each.name for each in results]
+    request = next((str(message.content) for message in messages if isinstance(message, HumanMessage)), "")
+    results = [message for message in messages if isinstance(message, ToolMessage)]
+    named = [result.name for result in results]
     vessel, length, date = _read(request)
     if request.startswith("Tides on "):
         date = request.removeprefix("Tides on ")
@@ -62,7 +62,7 @@ def _turn(messages: Sequence[BaseMessage], *, tides: bool) -> tuple[str, Calls]:
     if "free_berths" not in named:
         return "", [("free_berths", {"length": length, "date": date})]
     if "book_berth" not in named:
-        berths = next(str(each.content) for each in results if each.name == "free_berths")
+        berths = next(str(result.content) for result in results if result.name == "free_berths")
         berth = berths.split(", ")[0]
         booking = ("book_berth", {"vessel": vessel, "berth": berth, "date": date})
         if not tides:
@@ -72,8 +72,8 @@ def _turn(messages: Sequence[BaseMessage], *, tides: bool) -> tuple[str, Calls]:
             booking,
             ("send_letter", letter),
         ]
-    said = " | ".join(str(each.content) for each in results if each.name in ("book_berth", "send_letter"))
-    return f"What came of it: {said}", ()
+    outcomes = " | ".join(str(result.content) for result in results if result.name in ("book_berth", "send_letter"))
+    return f"What came of it: {outcomes}", ()
 
 
 def _read(request: str) -> tuple[str, int, str]:

@@ -83,9 +83,11 @@ def search_corpus(question: str, most: int) -> list[Passage]:
     """Return the passages that share the most words with the question, the best first."""
     asked = words_of(question)
     rare = Counter(word for passage in read_corpus() for word in set(words_of(passage.text)))
-    scored = [(sum(1 / rare[word] for word in set(asked) & set(words_of(each.text))), each) for each in read_corpus()]
-    best = sorted(((score, each) for score, each in scored if score), key=lambda pair: (-pair[0], pair[1].source))
-    return [each for _, each in best[:most]]
+    scored = [
+        (sum(1 / rare[word] for word in set(asked) & set(words_of(passage.text))), passage) for passage in read_corpus()
+    ]
+    best = sorted((pair for pair in scored if pair[0]), key=lambda pair: (-pair[0], pair[1].source))
+    return [passage for _, passage in best[:most]]
 
 
 def read_corpus() -> list[Passage]:
@@ -114,9 +116,9 @@ class Inquiry(Agent):
     """Answer one question from the corpus: search, ask about what is restricted, read, answer."""
 
     name = "inquiry"
-    version = "2"
+    version = "3"
     team = "Support"
-    from_1 = keep_state("1")
+    from_1, from_2 = map(keep_state, "12")
 
     class State(Noun):
         """What is saved after every step."""
@@ -144,20 +146,21 @@ class Inquiry(Agent):
         """Retrieve passages; after a no, only those that anybody may read."""
         found = search_corpus(question, MOST)
         if feedback:
-            found = [each for each in found if not each.restricted]
+            found = [passage for passage in found if not passage.restricted]
         return {"passages": found, "turns": [Turn(role="reader", text=question)]}
 
     @gate(title="May this be quoted", policy="research", allows=["clear"], on_reject="search", on_skip="read")
     def ask(self, question: str, passages: list[Passage]) -> Card | None:
         """Ask only if something restricted was found."""
-        secret = [each for each in passages if each.restricted]
+        secret = [passage for passage in passages if passage.restricted]
         if not secret:
             return None
+        sources = dict.fromkeys(passage.source for passage in secret)
         return Card(
-            title=f"Quote from {' and '.join(dict.fromkeys(each.source for each in secret))}, which is restricted",
+            title=f"Quote from {' and '.join(sources)}, which is restricted",
             summary=question,
             risk="medium",
-            reasons=[f"{each.source}: {each.text}" for each in secret],
+            reasons=[f"{passage.source}: {passage.text}" for passage in secret],
             actions=[Action(id="clear", title="Quote them", effect="clear", pointer="/passages")],
         )
 
@@ -175,13 +178,13 @@ class Inquiry(Agent):
         """Read one passage after the other, and sum older turns up when the context is full."""
         for passage in passages:
             turns = trim_turns([*turns, Turn(role=passage.source, text=passage.text)])
-        return {"quoted": [each for each in passages if cleared or not each.restricted], "turns": turns}
+        return {"quoted": [passage for passage in passages if cleared or not passage.restricted], "turns": turns}
 
     @step(title="Answer")
     def conclude(self, question: str, quoted: list[Passage], turns: list[Turn]) -> dict[str, Any]:
         """Answer with what may be quoted."""
-        text = " ".join(each.text for each in quoted) or "The corpus says nothing about it."
-        sources = list(dict.fromkeys(each.source for each in quoted))
+        text = " ".join(passage.text for passage in quoted) or "The corpus says nothing about it."
+        sources = list(dict.fromkeys(passage.source for passage in quoted))
         answer = Answer(question=question, text=text, sources=sources)
         return {"answer": answer, "turns": Append([Turn(role="writer", text=text)])}
 
@@ -190,9 +193,9 @@ class Research(Agent):
     """Research a topic: one inquiry for each question, all at once, and a report."""
 
     name = "research"
-    version = "2"
+    version = "3"
     team = "Support"
-    from_1 = keep_state("1")
+    from_1, from_2 = map(keep_state, "12")
     children_at_once = 5
 
     class State(Noun):
@@ -229,10 +232,10 @@ class Research(Agent):
     def ask_around(self, questions: list[str]) -> dict[str, Any]:
         """Start an inquiry for each question, and wait for all of them; no worker is held."""
         children = [self.spawn("inquiry", {"question": question}, name=question) for question in questions]
-        return {"answers": [Answer.model_validate(each.state["answer"]) for each in self.gather(*children) if each]}
+        return {"answers": [Answer.model_validate(run.state["answer"]) for run in self.gather(*children) if run]}
 
     @step(title="Write the report")
     def write(self, topic: str, answers: list[Answer]) -> dict[str, Any]:
         """Put the answers together, with their sources."""
-        parts = [f"{each.question}\n{each.text} ({', '.join(each.sources) or 'no source'})" for each in answers]
+        parts = [f"{answer.question}\n{answer.text} ({', '.join(answer.sources) or 'no source'})" for answer in answers]
         return {"report": "\n\n".join([topic, *parts])}

@@ -24,11 +24,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, Field, ValidationInfo, field_validator
 
-from agents import Action, Agent, Card, effect, gate, step, undo
+from agents import Action, Agent, Card, effect, gate, step, undo, upcast
 from agents.examples.money import Currency, Money
 from agents.examples.money import round_to_cents as cents
 from agents.examples.money import show_money as shown
-from agents.examples.nouns import Noun, keep_state, read_inputs
+from agents.examples.nouns import Noun, read_inputs
 from agents.examples.sending import ask_provider as ask
 from agents.examples.sending import fix_values as fixed
 from agents.examples.sending import send_mail as deliver
@@ -196,9 +196,9 @@ def plan_purchase(shelf: Shelf, feedback: Sequence[Feedback]) -> Purchase:
 
 def scale_quantity(quantity: int, feedback: Sequence[Feedback]) -> int:
     """Scale the quantity as reviewers said of the whole proposal."""
-    for said in feedback:
-        words = said.text.casefold()
-        if said.action:
+    for comment in feedback:
+        words = comment.text.casefold()
+        if comment.action:
             continue  # of one action, and decided there
         quantity = max(quantity // 2, 1) if "half" in words else quantity * 2 if "double" in words else quantity
     return quantity
@@ -207,7 +207,7 @@ def scale_quantity(quantity: int, feedback: Sequence[Feedback]) -> int:
 def plan_repricing(shelf: Shelf, feedback: Sequence[Feedback]) -> Repricing:
     """Rules 2 and 4."""
     item = (find_low(shelf) or shelf.items)[0]
-    keep = any("no price change" in said.text.casefold() for said in feedback if not said.action)
+    keep = any("no price change" in comment.text.casefold() for comment in feedback if not comment.action)
     price = item.price if keep else cents(item.price * Decimal("1.10"))
     return Repricing(sku=item.sku, currency=shelf.currency, old=item.price, price=price, why=Why.SCARCE)
 
@@ -264,29 +264,28 @@ def list_reasons(purchase: Purchase, message: Message) -> list[str]:
 
 
 def write_report(
-    purchase: Purchase, ordered: Placed | None, repriced: Placed | None, told: str, feedback: Sequence[Feedback]
+    purchase: Purchase, ordered: Placed | None, repriced: Placed | None, sent: str, feedback: Sequence[Feedback]
 ) -> str:
     """What was done and what was not, in a few lines."""
-    why = {said.action: said.text for said in feedback if said.action}
+    why = {comment.action: comment.text for comment in feedback if comment.action}
     lines = [
         f"Ordered from {purchase.supplier} as {ordered.id}." if ordered else f"Nothing ordered: {_why(why, 'order')}",
         f"The price is changed as {repriced.id}." if repriced else f"The price stays: {_why(why, 'price')}",
-        "The customers are told." if told else f"The customers are not told: {_why(why, 'message')}",
+        "The customers are told." if sent else f"The customers are not told: {_why(why, 'message')}",
     ]
     return "\n".join(lines)
 
 
-def _why(said: dict[str, str], action: str) -> str:
-    return said.get(action, "no reason was given.")
+def _why(reasons: dict[str, str], action: str) -> str:
+    return reasons.get(action, "no reason was given.")
 
 
 class Restock(Agent):
     """Keep a shelf filled: count, propose, ask, order, reprice, tell the customers who wait."""
 
     name = "restock"
-    version = "2"
+    version = "3"
     team = "Support"
-    from_1 = keep_state("1")
 
     class State(Noun):
         """What is saved after every step. Later fields are checked against earlier ones."""
@@ -299,7 +298,7 @@ class Restock(Agent):
         decision: Decision | None = None
         ordered: Placed | None = None
         repriced: Placed | None = None
-        told: str = Field(default="", title="What the customers were told", max_length=20_000)
+        sent: str = Field(default="", title="What the customers were told", max_length=20_000)
         summary: str = ""
 
         @field_validator("purchase")
@@ -319,6 +318,18 @@ class Restock(Agent):
             if repricing and shelf:
                 check_price(repricing, shelf)
             return repricing
+
+    @upcast("2")
+    @classmethod
+    def from_2(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """What the customers were told had another name."""
+        state["sent"] = state.pop("told", "")
+        return state
+
+    @upcast("1")
+    @classmethod
+    def from_1(cls, state: dict[str, Any]) -> dict[str, Any]:
+        return cls.from_2(state)
 
     @classmethod
     def title(cls, state: State) -> str:
@@ -405,16 +416,16 @@ class Restock(Agent):
         if repriced:
             ask(f"/prices/{repriced.id}/withdraw", {}, Placed)
 
-    @effect(title="Tell the customers", irreversible=True, responds="told")
+    @effect(title="Tell the customers", irreversible=True, responds="sent")
     def notify(self, message: Message, *, key: str) -> dict[str, Any]:
         """Write to the customers who wait."""
         if message.to:  # one mail to all of them, none of whom sees the others
             deliver(message.subject, message.text, key=key, bcc=message.to)
-        return {"told": message.text}
+        return {"sent": message.text}
 
     @step(title="Write the report", uses=[write_report])
     def report(
-        self, purchase: Purchase, ordered: Placed | None, repriced: Placed | None, told: str, feedback: list[Feedback]
+        self, purchase: Purchase, ordered: Placed | None, repriced: Placed | None, sent: str, feedback: list[Feedback]
     ) -> dict[str, Any]:
         """Say what was done, and what was not and why."""
-        return {"summary": write_report(purchase, ordered, repriced, told, feedback)}
+        return {"summary": write_report(purchase, ordered, repriced, sent, feedback)}

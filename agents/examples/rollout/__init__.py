@@ -58,9 +58,9 @@ class Rollout(Agent):
     """Roll a version out: propose, ask, a few servers, soak, health, all servers."""
 
     name = "rollout"
-    version = "2"
+    version = "3"
     team = "Support"
-    from_1 = keep_state("1")
+    from_1, from_2 = map(keep_state, "12")
     signals = {"health": Health}
     lasts = timedelta(days=14)
 
@@ -154,12 +154,12 @@ class Rollout(Agent):
         """Ask only if it is not known to be well."""
         if health and health.errors <= most_errors:
             return None
-        told = f"{health.errors:g} % errors, {most_errors:g} % are the most" if health else "nobody said how it does"
+        state = f"{health.errors:g} % errors, {most_errors:g} % are the most" if health else "nobody said how it does"
         return Card(
             title=f"Put {version} on all servers?",
-            summary=f"{told}. If you say no, it is taken back from the first servers.",
+            summary=f"{state}. If you say no, it is taken back from the first servers.",
             risk="high",
-            reasons=[told],
+            reasons=[state],
             actions=[Action(id="widen", title="Put it on all", tool="servers.release", effect="widen", pointer="/all")],
         )
 

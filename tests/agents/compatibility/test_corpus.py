@@ -31,6 +31,7 @@ __all__ = ["sandbox", "shared_sandbox", "start_sandbox"]
 
 CORPUS = Path(__file__).parent / "corpus"
 SAVED = sorted(path for path in CORPUS.glob("*/*/*.json") if path.name != "plan.json")
+NEWEST = {path.parent.parent: int(path.parent.name) for path in sorted(SAVED, key=lambda path: int(path.parent.name))}
 ROUNDS = 12  # of people's answers, after which a run should have ended
 # What a completed run of each agent has in its state, however far it had come before.
 OUTCOMES = {
@@ -122,7 +123,15 @@ def answer_gate(gate: Gate) -> None:
         decide(gate.run)
 
 
-@pytest.mark.parametrize("path", SAVED, ids=lambda path: str(path.relative_to(CORPUS)))
+def marks(path: Path) -> tuple[pytest.MarkDecorator, ...]:
+    """Those of the newest version and the one before are brought on always, older ones from their approval on."""
+    young = int(path.parent.name) >= NEWEST[path.parent.parent] - 1
+    return () if young or path.stem in ("approved", "given") else (pytest.mark.long,)
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=marks(path), id=str(path.relative_to(CORPUS))) for path in SAVED]
+)
 def test_a_run_of_a_past_version_is_brought_to_its_end(path: Path, tmp_path: Path) -> None:
     (tmp_path / "desk").mkdir()
     run = left_behind(path, tmp_path / "desk")

@@ -60,7 +60,7 @@ def test_an_order_edited_a_price_refused_and_a_message_answered_for_make_one_rep
     assert made(world, "prices", run) == []
     assert len(outbox.outbox) == before
     now = state(run)
-    assert now["told"] == "I rang both of them."
+    assert now["sent"] == "I rang both of them."
     assert "The price stays: Regulars would not forgive it." in now["summary"]
     assert ("order", "/purchase/lines/0/quantity") in [(said["action"], said["pointer"]) for said in now["feedback"]]
 
