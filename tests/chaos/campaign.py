@@ -32,6 +32,7 @@ from .shared_files import LIMIT, WORK
 
 REST_WITHIN = 180.0  # seconds after the last fault until no run is under way
 LOOK_EVERY = 0.5
+PROVES = ("errand completed", "trip completed", "decide ok")  # or the campaign tried nothing
 
 
 @dataclass
@@ -166,14 +167,12 @@ class Campaign:
         history = read(self.folder / "history.jsonl")
         found = violations(history, world, dump, audit)
         counts = counted(history, world, dump, self.nemesis, rested, found) | {"page": self._page()}
-        return Report(found, counts, self._broken())
+        idle = [f"nothing counts as “{name}”" for name in PROVES if name not in {*counts["runs"], *counts["requests"]}]
+        return Report(found, counts, [*self.nemesis.broken, *self.crashed, *idle])
 
     def _page(self) -> str:
         resets = sum(frame["kind"] == "reset" for frame in self.page.heard)
         return f"{len(self.page.heard) - resets} facts heard, {self.page.drops} drops, {resets} times it started over"
-
-    def _broken(self) -> list[str]:
-        return [*self.nemesis.broken, *self.crashed]
 
     def _thread(self, work: Callable[..., None], *args: Any) -> threading.Thread:
         def do() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from tests.chaos.faults.nemesis import lanes
+
 from .counts import after_kills, takeovers, told
 
 
@@ -48,3 +50,8 @@ def test_it_says_how_many_took_longer_than_they_may() -> None:
 def test_of_few_it_says_no_p99() -> None:
     """The longest of fewer than a hundred was printed as their p99."""
     assert told([3.0] * 98 + [6.0]) == "99 times undisturbed: p50 3.0 s, most 6.0 s; 1 over lease + 2 s = 5 s"
+
+
+def test_a_seed_gives_the_same_faults_and_another_one_others() -> None:
+    assert lanes(11, 600, 1.5) == lanes(11, 600, 1.5)
+    assert lanes(11, 600, 1.5) != lanes(12, 600, 1.5)
