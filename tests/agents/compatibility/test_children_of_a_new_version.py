@@ -64,7 +64,7 @@ def approve_all(run: Run) -> None:
         assert post(ann(run.team), gate, form_of(gate)).status_code == 303
 
 
-@pytest.mark.parametrize("way", ["withdraw", "rewind"])
+@pytest.mark.parametrize("way", ["withdraw", pytest.param("rewind", marks=pytest.mark.long)])
 def test_each_account_is_paid_once_whichever_way_is_taken(
     way: str, tmp_path: Path, serve: Callable[[str], None]
 ) -> None:

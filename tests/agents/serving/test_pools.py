@@ -41,7 +41,7 @@ def becomes(run: Run, status: str) -> None:
     until(there, what=f"{run} is {status}")
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads"])
+@pytest.mark.parametrize("pool", ["prefork", pytest.param("threads", marks=pytest.mark.long)])
 def test_a_run_goes_through_steps_a_gate_and_effects_though_workers_are_killed(
     celery_worker: Starter, sweeper: Starter, tmp_path: Path, pool: str
 ) -> None:
@@ -93,7 +93,7 @@ def test_many_runs_are_at_work_at_once_each_with_its_own_connection(
     assert not Worker.objects.there().filter(name__endswith=f":{worker.pid}").exists()
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads"])
+@pytest.mark.parametrize("pool", ["prefork", pytest.param("threads", marks=pytest.mark.long)])
 def test_a_step_that_waits_past_its_limit_is_interrupted_and_tried_again(
     celery_worker: Starter, sweeper: Starter, pool_agents: None, tmp_path: Path, pool: str
 ) -> None:

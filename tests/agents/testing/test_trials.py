@@ -70,7 +70,9 @@ def beside() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.parametrize(("own", "code"), [("", 0), ("[pytest]\nfilterwarnings = error\n", 2)])
+@pytest.mark.parametrize(
+    ("own", "code"), [pytest.param("", 0, marks=pytest.mark.long), ("[pytest]\nfilterwarnings = error\n", 2)]
+)
 def test_an_authors_settings_of_pytest_count_and_the_products_do_not(own: str, code: int, beside: Path) -> None:
     """A library's DeprecationWarning failed an author's tests beside manage.py, by the product's settings."""
     (beside / "test_mine.py").write_text(WARNS)
