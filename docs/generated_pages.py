@@ -146,7 +146,7 @@ def options_of_decorators(module: Module) -> dict[str, str]:
 
 def write_reference() -> str:
     """Return docs/reference.md: a section for each name, a decorator's with the options that it takes."""
-    options = Module("agents.definition.options")
+    options = Module("agents.definition.decorators")
     sections = [REFERENCE]
     for home, names in (agents._HOMES | {"agents.testing.trial": ("Trial",)}).items():
         module = Module(home)

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from agents.errors import AgentError
 
-from .options import MARK
+from .decorators import MARK
 
 STEPS, MILESTONES, EFFECTS = FREQUENCIES = ("steps", "milestones", "effects")  # see Agent.checkpoints
 

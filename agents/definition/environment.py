@@ -24,7 +24,7 @@ from checkpoints.values.json_pointer import make_pointer
 
 from . import fields
 from .agent import Agent
-from .options import MARK, Restore
+from .decorators import MARK, Restore
 
 WHOLE = "*"  # in StepSpec.config: the step takes the configuration as one
 VARIABLE = "$"  # in StepSpec.holds: begins the name of an environment variable

@@ -25,7 +25,7 @@ from checkpoints.values.ops import Append
 
 from . import fields
 from .agent import Agent
-from .options import MARK
+from .decorators import MARK
 
 ANSWER, QUESTION = "answer", "question"  # the method, and the parameter that gets what was asked
 

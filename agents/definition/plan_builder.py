@@ -19,8 +19,8 @@ from checkpoints.runs.plans import PlanSpec, StepSpec
 
 from . import environment, feedback, fields, invariants
 from .agent import FREQUENCIES, Agent
+from .decorators import MARK, Declaration, Method, Observation, Validator
 from .inferred_writes import always_asks, config_of, infer_writes, jumps_of, source_of, strip_title
-from .options import MARK, Declaration, Method, Observation, Validator
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,99}")
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")

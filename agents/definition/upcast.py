@@ -26,7 +26,7 @@ from checkpoints.values.json_pointer import make_pointer
 
 from . import fields
 from .agent import Agent
-from .options import MARK, Upcast
+from .decorators import MARK, Upcast
 from .registered import RegisteredAgent
 
 

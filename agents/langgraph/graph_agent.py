@@ -15,8 +15,8 @@ from holdpoint.langgraph.values import decode_value
 from pydantic import BaseModel
 
 from agents.definition.agent import Agent, Done, Jump
+from agents.definition.decorators import GateOptions, StepOptions
 from agents.definition.feedback import ANSWER
-from agents.definition.options import GateOptions, StepOptions
 from agents.errors import StepFailed
 from approvals.cards.card import RISKS, Card
 

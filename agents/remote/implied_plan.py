@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agents.definition.options import EffectOptions
+from agents.definition.decorators import EffectOptions
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.schema.walk import with_references

@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from agents.definition import fields
-from agents.definition.options import MARK, Method, Undo
+from agents.definition.decorators import MARK, Method, Undo
 from agents.definition.plan_builder import KEY, parameter_names
 from agents.errors import EffectFailed
 from agents.session.run_session import RunSession

@@ -21,8 +21,8 @@ from django.db import transaction
 
 from agents.definition import environment
 from agents.definition.agent import Agent
+from agents.definition.decorators import MARK, Method
 from agents.definition.environment import VARIABLE
-from agents.definition.options import MARK, Method
 from agents.errors import AgentError, StepFailed, StepTimeout
 from agents.models import OpenResource
 from agents.session.run_session import RunSession

@@ -23,7 +23,7 @@ from agents.api.protocol import (
     token_of,
 )
 from agents.api.runs.moves import Order
-from agents.definition.options import default_of
+from agents.definition.decorators import default_of
 from agents.models import TokenScope
 from agents.remote import plans as outside
 from agents.remote import policy_of_token

@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from agents.api.programs.versions import StepBody
-from agents.definition.options import EffectOptions, GateOptions, StepOptions, default_of
+from agents.definition.decorators import EffectOptions, GateOptions, StepOptions, default_of
 from checkpoints.values.canonical_json import encode_canonical
 from tests.factories import MEMBER, READER, ann, bob, make_plan, make_run, make_spec, make_team, make_user, unique
 from tests.harness.signed_in_clients import signed_in

@@ -11,16 +11,16 @@ import pytest
 
 import agents
 from agents import Agent
-from agents.definition import options
+from agents.definition import decorators
 from agents.testing import Trial
 from docs.generated_pages import DOCS, write_reference
 from tests.harness.session import ROOT
 
 SECTIONS = dict(re.findall(r"(?ms)^## (\S+)\n(.*?)(?=^## |\Z)", (DOCS / "reference.md").read_text()))
 DECORATORS: dict[str, Any] = {
-    "@step": options.StepOptions, "@effect": options.EffectOptions, "@gate": options.GateOptions,
-    "@undo": options.Undo, "@observation": options.Observation, "@validator": options.Validator,
-    "@on_restore": options.Restore, "@upcast": options.Upcast,
+    "@step": decorators.StepOptions, "@effect": decorators.EffectOptions, "@gate": decorators.GateOptions,
+    "@undo": decorators.Undo, "@observation": decorators.Observation, "@validator": decorators.Validator,
+    "@on_restore": decorators.Restore, "@upcast": decorators.Upcast,
 }  # fmt: skip
 
 
