@@ -9,13 +9,12 @@ import pytest
 from approvals.models import Gate
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Run
+from tests.agents.compatibility.conftest import Deploy
 from tests.factories import ann, make_team
 from tests.factories.driven_runs import effects, make_run, open_gate, state, trail
 from tests.harness import services
 from tests.harness.signed_in_clients import form_of, post, signed_in
 from tests.harness.waiting import until
-
-from .conftest import Deploy
 
 Starter = Callable[..., services.Service]
 

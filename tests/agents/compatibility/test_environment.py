@@ -21,11 +21,10 @@ from agents.runs.start import start_run
 from approvals.gates import preflight_facts
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
+from tests.agents.compatibility.conftest import Deploy
 from tests.agents.compatibility.porter.settled import Settled
 from tests.factories import make_team
 from tests.factories.driven_runs import advance_to_rest, state
-
-from .conftest import Deploy
 
 LIBRARY = "porter-library"
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.agents.compatibility.conftest import Deploy
 from tests.conftest import SharedWeb, sign_in
 from tests.factories import ann, make_gate, make_team
 from tests.factories.driven_runs import advance_to_rest, make_run, open_gate
 from tests.harness.browser_checks import check_each_look, watched
-
-from .conftest import Deploy
 
 
 @pytest.mark.examples

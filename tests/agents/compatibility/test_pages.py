@@ -16,11 +16,10 @@ from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from checkpoints.values import artifacts
 from tests import factories
+from tests.agents.compatibility.conftest import Deploy
 from tests.factories import ann, bob, make_gate, make_state, make_team
 from tests.factories.driven_runs import advance_to_rest, make_run, open_gate
 from tests.harness.signed_in_clients import form_of, post, signed_in
-
-from .conftest import Deploy
 
 
 def waiting(deploy: Deploy, module: str = "one", **input: Any) -> Gate:

@@ -9,7 +9,7 @@ import pytest
 from agents.definition import registry
 from agents.errors import RewindRefused
 from agents.moves import fork, rewind
-from agents.runner import engine
+from agents.runner import engine, version_upgrade
 from agents.serving.sweeper import Sweeper
 from approvals.errors import CannotResume
 from approvals.gates import preflight_facts
@@ -17,11 +17,10 @@ from approvals.models import Gate
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.values.canonical_json import decode_canonical
+from tests.agents.compatibility.conftest import Deploy
+from tests.agents.compatibility.porter import SENT
 from tests.factories import ann
 from tests.factories.driven_runs import advance, advance_to_rest, decide, make_run, open_gate, state, trail
-
-from .conftest import Deploy
-from .porter import SENT
 
 
 def waiting(deploy: Deploy, order: str = "A-1") -> Run:
@@ -328,3 +327,19 @@ def test_a_process_that_knows_no_version_of_an_agent_leaves_it_to_those_that_do(
     assert not engine.advance(run.pk)
     deploy("one")
     assert advance_to_rest(run).status == "waiting"
+
+
+def test_a_run_is_not_upgraded_before_the_gate_beside_it_is_decided(deploy: Deploy) -> None:
+    deploy("one_beside")
+    run = advance(make_run("porter", order="7"))
+    assert (run.status, run.next_step, open_gate(run).step) == ("waiting", "send", "review")
+    asked = open_gate(run)
+    deploy("two")
+    assert run in version_upgrade.waiting(limit=10)
+    assert not version_upgrade.wake(Run.objects.select_related("plan").get(pk=run.pk))
+    decide(run)
+    run = advance_to_rest(run)
+    assert trail(run)[4:6] == [("answered", "review"), ("upcast", "send")]
+    assert (run.plan.version, state(run)["reply"]) == ("2", "About order 7")
+    asked.refresh_from_db()
+    assert asked.status == "decided"

@@ -7,10 +7,10 @@ from types import new_class
 from typing import Any, cast
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError, field_validator
 
 from agents import Agent, AgentError, Jump, effect, gate, step
-from agents.definition import registry
+from agents.definition import fields, registry
 from agents.definition.inferred_writes import strip_title
 from agents.definition.plan_builder import plan_of
 from agents.definition.registered import RegisteredAgent
@@ -309,3 +309,26 @@ def test_other_code_under_a_version_that_runs_wait_on_is_refused() -> None:
     Run.objects.filter(plan__agent="hopper").update(status="cancelled")
     registry.register(other)
     run.refresh_from_db()
+
+
+class Refund(BaseModel):
+    """A check in words of its author's."""
+
+    amount: int
+
+    @field_validator("amount")
+    @classmethod
+    def left(cls, amount: int) -> int:
+        if amount > 19:
+            raise ValueError("only 19 is left of the payment")
+        if not amount:
+            raise AssertionError("nothing is to be paid")
+        return amount
+
+
+@pytest.mark.parametrize(("amount", "said"), [(40, "only 19 is left of the payment"), (0, "nothing is to be paid")])
+def test_what_a_check_says_is_told_as_it_says_it(amount: int, said: str) -> None:
+    """Reviewers read "Value error, only 19 is left"."""
+    with pytest.raises(ValidationError) as refused:
+        fields.normalised(Refund, {"amount": amount})
+    assert [(each["pointer"], each["message"]) for each in fields.errors_of(refused.value)] == [("/amount", said)]

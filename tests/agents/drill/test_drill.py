@@ -6,14 +6,17 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from checkpoints.audit import verify_runs
 from checkpoints.models import Run
+from tests.agents.examples.refunds.conftest import World, start_sandbox  # noqa: F401 - a fixture
 from tests.factories import ann, make_policy, make_team
 from tests.harness.services import run
+from tests.harness.session import ROOT
 
 AGENTS = {"HOLDPOINT_AGENTS": "tests.agents.drill.drilled_agents", "HOLDPOINT_LOG_LEVEL": "ERROR"}
 
@@ -135,3 +138,78 @@ def test_gates_are_answered_as_a_file_says(ledger: Path, tmp_path: Path) -> None
     assert words(done.stdout, "pay") == []
     assert words(done.stdout, "review") == [["same"] * 3] * 2
     assert {each.status for each in Run.objects.filter(team=team)} == {"cancelled"}
+
+
+HELPERS = {"HOLDPOINT_AGENTS": "tests.agents.drill.family_agents", "HOLDPOINT_LOG_LEVEL": "ERROR"}
+
+
+@pytest.mark.long
+def test_a_worker_may_be_killed_wherever_a_run_waits(tmp_path: Path) -> None:
+    team, ledger = make_team(), tmp_path / "ledger"
+    input = json.dumps({"ledger": str(ledger), "names": ["a", "bb"]})
+    given = ["--input", input, "--signals", '{"go": 7}', "--team", team.name, "--as", ann(team).username]
+    done = drilled(HELPERS, "patient", *given)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert words(done.stdout, "wait") == [["same"] * 3] * 3  # a time, a signal, its save
+    assert words(done.stdout, "have_paid") == [["same"] * 3] * 2
+    assert "step, waiting" in done.stdout
+    assert "step, gathering" in done.stdout
+    assert "Left out: the runs of helper that it starts." in done.stdout
+    runs = Run.objects.filter(team=team, plan__agent="patient")
+    assert len(runs) == 2 + 3 * 5
+    assert {each.status for each in runs} == {"cancelled"}
+    helpers = Run.objects.filter(team=team, plan__agent="helper")
+    assert len(helpers) == 2 * len(runs)
+    assert {(each.status, each.plan.version) for each in helpers} == {("cancelled", "1-drill")}
+    written = ledger.read_text().splitlines()
+    assert sorted(written) == sorted(["pay a", "pay bb", "take back a", "take back bb"] * len(runs))
+
+
+def test_a_signal_that_nobody_sends_is_said() -> None:
+    team = make_team()
+    given = ["--input", '{"ledger": "", "names": [], "endless": true}', "--team", team.name, "--as", ann(team).username]
+    done = drilled(HELPERS, "patient", *given)
+    assert done.returncode == 1
+    assert "wait waits for the signal never, and nobody sends it: give it with --signals." in done.stderr
+    wrong = drilled(HELPERS, "patient", *given, "--signals", "[")
+    assert "--signals is JSON" in wrong.stderr
+
+
+@pytest.mark.long
+def test_the_research_agent_may_be_killed_anywhere() -> None:
+    team = make_team()
+    known = {"HOLDPOINT_AGENTS": "agents.examples.research", "HOLDPOINT_LOG_LEVEL": "ERROR"}
+    input = str(ROOT / "agents" / "examples" / "research" / "questions.json")
+    done = drilled(known, "research", "--input", input, "--team", team.name, "--as", ann(team).username)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("Restartable at every step.\n")
+
+
+@pytest.mark.long
+def test_the_rollout_agent_may_be_killed_anywhere(start_sandbox: Callable[..., World]) -> None:  # noqa: F811
+    team = make_team()
+    known = {
+        "SANDBOX_URL": start_sandbox().url,
+        "HOLDPOINT_AGENTS": "agents.examples.rollout",
+        "HOLDPOINT_LOG_LEVEL": "ERROR",
+    }
+    input = str(ROOT / "agents" / "examples" / "rollout" / "plans" / "01-checkout.json")
+    given = ["--input", input, "--signals", '{"health": {"errors": 0.2, "by": "prober"}}', "--team", team.name]
+    done = drilled(known, "rollout", *given, "--as", ann(team).username)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("Restartable at every step.\n")
+
+
+@pytest.mark.long  # tests/agents/testing/test_readme.py has the same drill, and that it ends well
+def test_the_refunds_agent_may_be_killed_anywhere(start_sandbox: Callable[..., World]) -> None:  # noqa: F811
+    world, team = start_sandbox(), make_team()
+    mail = str(next((ROOT / "agents" / "examples" / "refunds" / "mails").glob("12-*.eml")))
+    given = ["--input", mail, "--team", team.name, "--as", ann(team).username, "--yes"]
+    told = {"SANDBOX_URL": world.url, "HOLDPOINT_AGENTS": "agents.examples.refunds", "HOLDPOINT_LOG_LEVEL": "ERROR"}
+    done = run(sys.executable, "manage.py", "drill", "refunds", *given, env=told, within=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "A person is asked when a worker dies in reply" in done.stdout
+    assert done.stdout.endswith("Restartable at every step.\n")
+    amounts = {amount for amount, _ in world.refunds()}
+    assert len(amounts) == 1  # the same in every run
+    assert {status for _, status in world.refunds()} == {"cancelled"}

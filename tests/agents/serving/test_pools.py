@@ -15,12 +15,11 @@ from agents.models import Worker
 from checkpoints.models import Event, Run
 from config.messages import ThreadPool
 from tests.agents.serving.pool_agents import written
+from tests.agents.serving.test_deafness import IMPATIENT
 from tests.factories.driven_runs import decide, effects, failures, make_run, state, trail
 from tests.harness import services
 from tests.harness.known_agents import knowing_only
 from tests.harness.waiting import PATIENCE, until
-
-from .test_deafness import IMPATIENT
 
 Starter = Callable[..., services.Service]
 QUICK = {"HOLDPOINT_LEASE": "2", "HOLDPOINT_TIME_SLICE": "5"}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import psutil
@@ -16,17 +18,20 @@ from agents.models import Worker
 from agents.models.worker import SILENT
 from agents.serving import missing_workers
 from checkpoints.models import Run
+from tests.agents.serving.test_deafness import IMPATIENT
 from tests.factories import bob, make_team
 from tests.factories import make_run as make_stored
 from tests.factories.driven_runs import make_run
 from tests.harness import services
 from tests.harness.examples import first_alone
+from tests.harness.services import run
+from tests.harness.session import Session
 from tests.harness.signed_in_clients import signed_in
 from tests.harness.waiting import until
 
-from .test_deafness import IMPATIENT
-
 Starter = Callable[..., services.Service]
+
+
 GONE = SILENT + timedelta(seconds=1)
 
 
@@ -150,3 +155,84 @@ def test_run_agent_says_that_nobody_serves_it_and_goes_on_once_somebody_does(
     waits.says("waits: no worker has ever served hopper 1. Start a worker: manage.py worker")
     celery_worker("-c", "1")
     waits.says("is completed")
+
+
+@pytest.fixture
+def postmaster(servers: Session) -> Iterator[psutil.Process]:
+    """The process that lets new connections in. It goes on in the end."""
+    Run.objects.live().update(status="cancelled")
+    Worker.objects.all().delete()
+    assert servers.postgres.process is not None
+    process = psutil.Process(servers.postgres.process.pid)
+    yield process
+    process.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.long
+def test_a_process_that_begins_while_postgresql_is_away_is_not_killed_for_waiting(
+    celery_worker: Starter, postmaster: psutil.Process
+) -> None:
+    """It read the plans before it said that it was up: every five seconds it was killed and another began."""
+    worker = celery_worker("-c", "1")
+    until(Worker.objects.exists, what="its process is there")
+    Worker.objects.all().delete()
+    postmaster.send_signal(signal.SIGSTOP)
+    parent = psutil.Process(worker.pid)
+    (first,) = parent.children()
+    first.kill()
+    until(lambda: [each for each in parent.children() if each != first], what="another process is there")
+    (second,) = (each for each in parent.children() if each != first)
+    worker.says("worker.not_announced")  # it has waited for PostgreSQL for longer than Celery waits for a process
+    postmaster.send_signal(signal.SIGCONT)
+
+    run = make_run("hopper")
+    until(lambda: Run.objects.get(pk=run.pk).status == "completed", what=f"it works; the worker said:\n{worker.log}")
+    until(Worker.objects.exists, what="it says that it is there")
+    assert parent.children() == [second]
+    assert "Timed out waiting for UP message" not in worker.log
+
+
+# Each collection runs Python code, at which threads take turns: as finalizers and weak references do, only sure.
+FIRST_REQUESTS = """
+import gc, json, sys, threading
+import django
+django.setup()
+from agents.definition import registry
+
+def collecting(phase, info):
+    for _ in range(50):
+        pass
+
+found, together = [], threading.Barrier(8)
+
+def ask():
+    together.wait()
+    found.append(registry.declared())
+
+threads = [threading.Thread(target=ask) for _ in range(8)]
+gc.callbacks.append(collecting)
+gc.set_threshold(300, 5, 5)
+sys.setswitchinterval(1e-6)
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+sys.setswitchinterval(0.005)
+gc.callbacks.clear()
+told = [{"agents": sorted(map(list, each.agents)), "faults": each.faults} for each in found]
+print(json.dumps({"told": told, "readings": len(set(map(id, found)))}))
+"""
+
+
+def test_threads_that_ask_for_the_agents_at_once_get_all_of_them_and_read_them_once() -> None:
+    """`ast.parse` fails in a thread that the garbage collector leaves for another one that parses too.
+
+    The agent at hand was then called unusable, or a new web process's first request was answered with 500.
+    """
+    wish = {"DJANGO_SETTINGS_MODULE": "config.settings", "HOLDPOINT_AGENTS": "agents.examples.refunds"}
+    done = run(sys.executable, "-c", FIRST_REQUESTS, env=wish)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert [each["faults"] for each in said["told"]] == [[]] * 8
+    assert [[name for name, _ in each["agents"]] for each in said["told"]] == [["refunds"]] * 8
+    assert said["readings"] == 1

@@ -12,7 +12,9 @@ from agents.serving import unrun
 from approvals.models import Gate, Grant, Unrun
 from checkpoints import actors
 from checkpoints.models import Event, Run
-from tests.factories import ann, bob, decide, make_gate, make_team, make_user
+from tests.approvals.decisions.undoing.windows import make_held
+from tests.factories import ann, bob, decide, make_gate, make_policy, make_team, make_user, unique
+from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import signed_in
 
 
@@ -154,3 +156,31 @@ def test_the_inbox_names_it_to_whoever_may_see_it_and_to_nobody_else() -> None:
     begin(gate)
     again(gate)
     assert "has not run" not in signed_in(bob(gate.team)).get("/").content.decode()
+
+
+MOST = 15
+
+
+def statements(gate: Gate) -> list[str]:
+    client = signed_in(bob(gate.team))
+    client.cookies["hp-zone"] = "UTC"  # as a browser with scripts has it
+    with sent() as found:
+        assert client.get(f"/gates/{gate.pk}/").status_code == 200
+    return list(found)
+
+
+def test_a_gate_with_a_decision_that_may_be_undone_costs_what_an_open_one_does() -> None:
+    team = make_team()
+    held, plain = make_held(team), make_gate(policy=make_policy(team, name=unique("now")))
+    before = statements(plain)
+    decide(held, ann(team))
+    found = statements(held)
+    assert len(found) <= min(len(before) + 1, MOST), found
+
+
+def test_a_closed_gate_with_its_receipt_is_within_the_budget() -> None:
+    late, done = approved(), approved()
+    begin(done)
+    look()
+    assert len(statements(done)) <= MOST, statements(done)
+    assert len(statements(late)) <= MOST + 1, statements(late)  # why nothing runs takes some more, minutes later alone
