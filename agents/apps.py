@@ -24,16 +24,16 @@ class AgentsConfig(AppConfig):
         from .compatibility import preflight, validation
         from .effects import ledger
         from .moves import impact, impact_facts
-        from .questions import offering
+        from .questions import answering
         from .ringing import doorbell
         from .runs import retention
         from .serving import unrun
-        from .threads import pending, removing
+        from .threads import orders, pending
         from .waits import unneeded
 
         run_needs_attention.connect(doorbell.on_attention, dispatch_uid="agents.ringing.doorbell")
         validation.register()
-        offering.register()
+        answering.register()
         preflight.register()
         impact_sources.register(impact.history_of, impact_facts.stamp_of, ledger.repeats_of)
         performed.register(ledger.given, unrun.why, ledger.done_alike)
@@ -42,7 +42,7 @@ class AgentsConfig(AppConfig):
         covered_rows.register(covered_rows.CoveredTable(Effect, Effect.objects.covered, BEGUN))
         delete_batch.along(retention.memos)
         delete_batch.along(pending.go_along)
-        reading.keep_also(removing.rebuilt_from)
+        reading.keep_also(orders.rebuilt_from)
         unneeded_rows.register(unneeded.find, *unneeded.MODELS)
         stray_artifacts.look_in(retention.named_in)
         stray_artifacts.mark_also(retention.named_by_teams)

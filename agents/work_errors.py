@@ -100,6 +100,11 @@ class WorkInvalid(WorkRefused):
         self.errors = errors[:MOST]
         super().__init__(join_faults(self.errors))
 
+    @classmethod
+    def at(cls, pointer: str, message: str) -> WorkInvalid:
+        """Return the refusal for one fault."""
+        return cls([FieldError(pointer=pointer, message=message)])
+
 
 class TooManyGates(WorkRefused):
     """The agent may not ask now; the sentence says why, and what to do instead."""

@@ -22,7 +22,7 @@ django.setup(set_prefix=False)
 from django.conf import settings  # noqa: E402 - Django must be set up first
 from django.urls import get_resolver  # noqa: E402
 
-from agents.api.protocol import body_sizes, problem_details  # noqa: E402
+from agents.api.protocol import limits, problems  # noqa: E402
 from agents.api.protocol.waiting import Waiting  # noqa: E402
 from agents.definition import registry  # noqa: E402
 from approvals.live import consumer  # noqa: E402
@@ -97,7 +97,7 @@ async def serve_all(scope: Scope, receive: Receive, send: Send) -> None:
 api = BoundedBodies(
     serve,
     most=settings.HOLDPOINT_API_BODY_LIMIT,
-    refusal_for=lambda path: (problem_details.MEDIA_TYPE, body_sizes.too_large(path)),
+    refusal_for=lambda path: (problems.MEDIA_TYPE, limits.encode_too_large(path)),
 )
 pages = BoundedBodies(serve, most=FORMS)
 tools = mcp.McpEndpoint(serve_bounded)

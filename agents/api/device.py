@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -14,18 +14,17 @@ from pydantic import Field
 
 from agents import device_codes, tokens
 from agents.access import address_of
-from agents.api.protocol import ApiSchema
+from agents.api.protocol.answers import answer_json
+from agents.api.protocol.auth import Bearer, token_of
+from agents.api.protocol.limits import AddressThrottle
+from agents.api.protocol.schemas import ApiSchema, Order, refuse_unknown
 from agents.models import TokenScope
 from agents.text import one_line
 from checkpoints import actors
 from checkpoints.postgresql.sql import make_storable
 
-from .protocol import answer_json, refuse_unknown, token_of
-from .protocol.auth import AnyToken
-from .protocol.throttling import AddressThrottle
-from .runs.moves import Order
-
 router = Router(tags=["device"])
+SCOPES: dict[str, Any] = {"type": "string", "enum": list(TokenScope.values)}
 Scope = Annotated[str, refuse_unknown(*TokenScope.values)]
 # For codes fewer than for polls: each is a row.
 CODES, POLLS = AddressThrottle("device_codes", 20), AddressThrottle("device_polls", 600)
@@ -42,12 +41,8 @@ class DeviceAsked(Order):
     """The program's name."""
     machine: str = Field("", max_length=100)
     """The machine's name."""
-    scopes: list[Scope] = Field(
-        min_length=1,
-        max_length=len(TokenScope),
-        json_schema_extra={"items": {"type": "string", "enum": list(TokenScope.values)}},
-    )
-    """The token's scopes."""  # fmt: skip
+    scopes: list[Scope] = Field(min_length=1, max_length=len(TokenScope), json_schema_extra={"items": SCOPES})
+    """The token's scopes."""
     days: int = Field(30, ge=1, le=90)
     """The number of days until the token expires."""
 
@@ -148,7 +143,7 @@ def collect_device_token(request: HttpRequest, asked: DevicePoll) -> HttpRespons
     return answer_json(result, http_status=201)
 
 
-@router.post("/revocations", response=RevokedToken, summary="Revoke the token that is sent", auth=AnyToken())
+@router.post("/revocations", response=RevokedToken, summary="Revoke the token that is sent", auth=Bearer(None))
 def revoke_device_token(request: HttpRequest) -> HttpResponse:
     """Revoke the very token that this request carries, whatever its scopes are."""
     if token := token_of(request):

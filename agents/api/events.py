@@ -11,11 +11,12 @@ from ninja.errors import AuthenticationError
 from pydantic import Field, field_validator
 
 from agents.access import Gone, reader_of, run_or_404
-from agents.api.protocol import ApiSchema, answer_json, require_scope, token_of
-from agents.api.protocol.paging import MOST
+from agents.api.protocol.answers import MOST_ITEMS, answer_json
+from agents.api.protocol.auth import require_scope, token_of
+from agents.api.protocol.schemas import ApiSchema
 from agents.api.protocol.waiting import AGAIN, AWAITS, LONGEST, TOLD
 from agents.models import TokenScope
-from agents.remote import lost_programs
+from agents.remote import reach
 from approvals.live.access import Access, access_as, access_of
 from approvals.live.facts import audience, fact_of
 from approvals.live.replay import hears, titles_of
@@ -33,6 +34,7 @@ from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
 router = Router(tags=["events"], auth=require_scope(TokenScope.READ))
 SCANNED = 1000  # events that one request looks at: most are gates of other teams, which this reader may not see
 NOW = "now"
+STREAMS = {"responses": {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}}
 SET_BACK = (
     "A backup or a failover set the database back to before this place. The last events that you received may be "
     "lost: begin with after=now, and read again what you keep."
@@ -83,7 +85,7 @@ class EventStart(ApiSchema):
     """The `next` of the previous page; `now`: only new events; empty: from the first event on."""
     subject: str = Field("", pattern="^((gate|run):[0-9]{1,18})?$")
     """Only events of this gate, or of this run and everything in it: `gate:42`, `run:7`."""
-    limit: int = Field(100, ge=1, le=MOST)
+    limit: int = Field(100, ge=1, le=MOST_ITEMS)
     """The largest number of items."""
 
     @field_validator("after")
@@ -109,12 +111,7 @@ def list_events(request: HttpRequest, asked: Query[EventQuery]) -> HttpResponse:
     return _answer_facts(request, asked)
 
 
-@router.get(
-    "/stream",
-    response={200: None},
-    summary="Stream events",
-    openapi_extra={"responses": {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}},
-)
+@router.get("/stream", response={200: None}, summary="Stream events", openapi_extra=STREAMS)
 def stream_events(request: HttpRequest, asked: Query[EventStart]) -> HttpResponse:
     """Stream the same as Server-Sent Events (text/event-stream), for as long as you listen.
 
@@ -131,7 +128,7 @@ def _answer_facts(request: HttpRequest, asked: EventStart) -> HttpResponse:
     if asked.subject:
         run = _run_of(request, asked.subject)
         if getattr(request, "scope", {}).get(AGAIN) != TOLD:
-            lost_programs.listens(run, token_of(request))
+            reach.listens(run, token_of(request))
     if asked.after == NOW:
         page = FactPage(items=[], next=str(commit_order.newest_cursor()), more=False)
     else:

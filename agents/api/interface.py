@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 from ninja import NinjaAPI
-from ninja.errors import AuthenticationError, HttpError, Throttled, ValidationError, ValidationErrorContext
+from ninja.errors import Throttled, ValidationError, ValidationErrorContext
 from ninja.openapi.schema import REF_TEMPLATE, OpenAPISchema
 from ninja.operation import Operation
+from ninja.parser import Parser
 
-from agents.api.protocol.auth import AnyToken, Bearer, session
-from agents.api.protocol.throttling import Throttle
-from agents.errors import DeviceRefused, InputRefused, RewindRefused, UnknownAgent
-from agents.work_errors import OwnerLacksFactor, TokenNotAllowed, WorkRefused
-from approvals.assignments.errors import DeskRefused
-from approvals.errors import DecisionRefused
-from checkpoints.errors import NotVerified, PlanChanged
-
-from . import deliveries, device, events, webhooks
-from .gates import bulk, choices, decisions, desk, outcomes, preflights, questions, receipts, tools, undos
-from .programs import handouts, posted_gates, versions, withdrawals, work
-from .protocol import body_sizes, etags, problem_details, problems, throttling
-from .runs import agents, checkpoints, comparisons, effects, moves, names, runs, waits
-from .threads import threads
+from agents.api import agents, device, events, threads, webhooks
+from agents.api.gates import decisions, desk, outcomes, previews, questions
+from agents.api.programs import posted_gates, work
+from agents.api.protocol import answers, limits, problems
+from agents.api.protocol.auth import Bearer, session
+from agents.api.protocol.problems import JSON, NotJson
+from agents.api.runs import checkpoints, moves, runs, waits
+from checkpoints.values.canonical_json import parse_json
 
 DESCRIPTION = (
     "What Holdpoint's pages show, as JSON: runs, their checkpoints, gates, agents and events. Orders to a run: rewind "
@@ -41,19 +36,26 @@ DESCRIPTION = (
 )
 SCHEMES = {
     "token": {
-        "type": "http",
-        "scheme": "bearer",
+        "type": "http", "scheme": "bearer",
         "description": "Your own token, or one made for an agent. Its scopes say what it may be used for.",
     },
     "session": {
-        "type": "apiKey",
-        "in": "cookie",
-        "name": settings.SESSION_COOKIE_NAME,
+        "type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME,
         "description": "The session of somebody who signed in on the pages; requests that write also send X-CSRFToken.",
     },
-}
+}  # fmt: skip
 Shape = Mapping[str, Any]
 LEFT_OUT: tuple[Any, ...] = (None, "", [], {})  # of an example, where the shape does not require it
+
+
+class ExactParser(Parser):
+    """A JSON parser by the rules of saved values: no key twice, no NaN, numbers as they are."""
+
+    def parse_body(self, request: HttpRequest) -> Any:
+        """Parse the body. Raises ValueRefused and NotJson."""
+        if request.content_type != JSON:
+            raise NotJson
+        return parse_json(request.body or b"null")
 
 
 class Interface(NinjaAPI):
@@ -63,7 +65,7 @@ class Interface(NinjaAPI):
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
         document = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
-        own = problem_details.ProblemDetails.model_json_schema(ref_template=REF_TEMPLATE)
+        own = problems.ProblemDetails.model_json_schema(ref_template=REF_TEMPLATE)
         document["components"]["schemas"] |= own.pop("$defs", {}) | {"ProblemDetails": own}
         ways = dict(self._ways())
         document["components"]["securitySchemes"] = SCHEMES
@@ -72,11 +74,12 @@ class Interface(NinjaAPI):
                 operation["security"] = ways[operation["operationId"]]
                 values = problems.ANSWERED | (problems.ORDERED if method == "post" else {})
                 operation["responses"] |= {str(status): _refusal(status, words) for status, words in values.items()}
-                operation["responses"]["429"]["headers"] = throttling.HEADERS
+                operation["responses"]["429"]["headers"] = limits.HEADERS
                 if method == "get":
                     _named(operation)
                 for parameter in operation["parameters"]:
-                    _exemplify(parameter)
+                    if "examples" in parameter:  # ninja writes a list, where OpenAPI has a map
+                        parameter["example"] = parameter.pop("examples")[0]
                 _add_examples(operation, document["components"]["schemas"])
         return document
 
@@ -110,37 +113,28 @@ class Interface(NinjaAPI):
         for router in self._get_bound_routers():
             for view in router.path_operations.values():
                 for operation in view.operations:
-                    found = [_way(callback) for callback in operation.auth_callbacks]
-                    yield self.get_openapi_operation_id(operation), found or [{}]
-
-
-def _way(way: object) -> dict[str, list[str]]:
-    if isinstance(way, Bearer):
-        return {"token": [str(way.scope)]}
-    return {"token": []} if isinstance(way, AnyToken) else {"session": []}
+                    ways: list[dict[str, list[str]]] = [
+                        {"token": [str(way.scope)] if way.scope else []} if isinstance(way, Bearer) else {"session": []}
+                        for way in operation.auth_callbacks
+                    ]
+                    yield operation.view_func.__name__, ways or [{}]
 
 
 def _refusal(status: int, detail: str) -> dict[str, Any]:
     schema = {"$ref": REF_TEMPLATE.format(model="ProblemDetails")}
     title = HTTPStatus(status).phrase
-    example = problem_details.ProblemDetails(title=title, status=status, detail=detail, instance="/api/runs/7")
+    example = problems.ProblemDetails(title=title, status=status, detail=detail, instance="/api/runs/7")
     content = {"schema": schema, "example": example.model_dump(mode="json")}
-    return {"description": detail, "content": {problem_details.MEDIA_TYPE: content}}
+    return {"description": detail, "content": {problems.MEDIA_TYPE: content}}
 
 
 def _named(operation: dict[str, Any]) -> None:
     """Describe the ETag of an answer in JSON; streams have none."""
     found = operation["responses"].get(200, {})
     if any("json" in media for media in found.get("content", {})):
-        operation["parameters"].append(etags.IF_NONE_MATCH)
-        found["headers"] = {"ETag": etags.ETAG}
-        operation["responses"]["304"] = etags.UNCHANGED
-
-
-def _exemplify(parameter: dict[str, Any]) -> None:
-    """Give a parameter one `example`: ninja writes a list, where OpenAPI has a map."""
-    if "examples" in parameter:
-        parameter["example"] = parameter.pop("examples")[0]
+        operation["parameters"].append(answers.IF_NONE_MATCH)
+        found["headers"] = {"ETag": answers.ETAG}
+        operation["responses"]["304"] = answers.UNCHANGED
 
 
 def _add_examples(operation: dict[str, Any], shapes: Mapping[str, Shape]) -> None:
@@ -167,53 +161,25 @@ def example_of(shape: Shape, shapes: Mapping[str, Shape]) -> Any:
 
 
 api = Interface(
-    title="Holdpoint",
-    version="1",
-    description=DESCRIPTION,
-    urls_namespace="api",
+    title="Holdpoint", version="1", description=DESCRIPTION, urls_namespace="api", auth=session, parser=ExactParser(),
+    throttle=limits.Throttle(), docs_decorator=require_safe,
     docs_url=None,  # ninja's page would load its scripts from elsewhere
-    docs_decorator=require_safe,
-    auth=session,
-    parser=body_sizes.ExactParser(),
-    throttle=Throttle(),
-)
+)  # fmt: skip
 ROUTERS = {
     "/runs": [
-        runs.router, work.router, checkpoints.router, effects.router, comparisons.router, preflights.runs,
-        moves.router, waits.router, names.router,
+        runs.router, work.router, checkpoints.router, runs.effects, checkpoints.comparisons, previews.runs,
+        moves.router, waits.router, checkpoints.names,
     ],
     "/gates": [
-        posted_gates.router, outcomes.router, preflights.gates, choices.router, decisions.router, bulk.router,
-        undos.router, receipts.router, withdrawals.router, handouts.router, questions.router, desk.router,
+        posted_gates.router, outcomes.router, previews.router, decisions.router, outcomes.receipts,
+        posted_gates.own_gates, questions.router, desk.router,
     ],
-    "/agents": [agents.router, versions.router],
-    "/tools": [tools.router],
-    "/device": [device.router],
-    "/threads": [threads.router],
-    "/events": [events.router],
-    "/webhooks": [webhooks.router, deliveries.router],
+    "/agents": [agents.router], "/tools": [agents.tools], "/device": [device.router], "/threads": [threads.router],
+    "/events": [events.router], "/webhooks": [webhooks.router],
 }  # fmt: skip
 for prefix, routers in ROUTERS.items():
     for router in routers:
         api.add_router(prefix, router)
 
-REFUSALS: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
-    AuthenticationError: problems.not_signed_in,
-    TokenNotAllowed: problems.not_for_this,
-    OwnerLacksFactor: problems.lacks_factor,
-    DeviceRefused: problems.not_granted,
-    WorkRefused: problems.not_worked,
-    InputRefused: problems.not_taken,
-    UnknownAgent: problems.unknown_agent,
-    PlanChanged: problems.plan_changed,
-    Http404: problems.not_found,
-    ValidationError: problems.refused,
-    NotVerified: problems.not_verified,
-    HttpError: problems.unread,
-    Throttled: throttling.too_many,
-    DecisionRefused: problems.not_decided,
-    DeskRefused: problems.not_at_desk,
-    RewindRefused: problems.not_done,
-}
-for refusal, answered_by in REFUSALS.items():
+for refusal, answered_by in (problems.REFUSALS | {Throttled: limits.answer_too_many}).items():
     api.add_exception_handler(refusal, answered_by)

@@ -9,9 +9,8 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.urls import URLPattern, include, path, re_path
 
-from agents.api.protocol import body_sizes, etags, problems, throttling
-
-from .interface import api
+from agents.api.interface import api
+from agents.api.protocol import answers, limits, problems
 
 View = Callable[..., HttpResponse]
 
@@ -28,7 +27,8 @@ def guarded(view: View) -> View:
         asked = request.method
         request.method = "GET" if asked == "HEAD" else asked
         try:
-            response = throttling.refused(request) or body_sizes.refused(request) or view(request, *args, **kwargs)
+            early = limits.refuse_unknown_token(request) or limits.refuse_large_body(request)
+            response = early or view(request, *args, **kwargs)
         except Http404:
             response = problems.not_found(request)
         finally:
@@ -36,9 +36,9 @@ def guarded(view: View) -> View:
         if isinstance(response, HttpResponseNotAllowed):
             allowed = set(response["Allow"].split(", "))
             response = problems.not_allowed(request, allowed | ({"HEAD"} if "GET" in allowed else set()))
-        response = throttling.noted(request, response)
+        response = limits.note_rate(request, response)
         response["Cache-Control"] = "no-store"
-        return etags.named(request, response)
+        return answers.add_etag(request, response)
 
     through.csrf_exempt = True  # type: ignore[attr-defined]
     return through

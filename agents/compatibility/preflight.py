@@ -14,7 +14,7 @@ from agents.definition.registered import RegisteredAgent
 from agents.definition.upcast import UpcastPath, version_key
 from agents.errors import ConfigRefused
 from agents.models import Client
-from agents.remote.lost_programs import MISSED
+from agents.remote.reach import MISSED
 from agents.runner import version_upgrade
 from approvals.gates import preflight_facts
 from approvals.preflight import AgentCode, EnvironmentFacts, Library, RemoteProgram, Takeover, UnknownCode

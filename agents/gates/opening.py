@@ -109,16 +109,9 @@ def _open(session: RunSession, spec: StepSpec, card: Card, took: float) -> bool:
     falling_asleep = gates_beside.falling_asleep(session.run, session.asking)
     with falling_asleep if waits else transaction.atomic():
         open_gate(
-            claim=session.claim,
-            run=session.run,
-            snapshot=session.snapshot,
-            step=spec,
-            policy=spec.policy,
-            card=card,
-            by=session.by,
-            asked_by=session.for_whom,
-            waits=waits,
-        )
+            claim=session.claim, run=session.run, snapshot=session.snapshot, step=spec, policy=spec.policy, card=card,
+            by=session.by, asked_by=session.for_whom, waits=waits,
+        )  # fmt: skip
         if not waits:
             going = session.save("asked", spec, {}, session.plan.next_after(spec.name), took=took)
     crash_points.point("after_gate", spec.name)

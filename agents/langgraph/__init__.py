@@ -10,10 +10,10 @@
 The state holds the graph's channels as fields, and in the field `langgraph` what LangGraph knows beside the values
 (position): so reviewers see, compare, edit and rewind what the graph itself works on. While a superstep runs, `bridge`
 is its checkpointer, in memory; what has finished in it is kept by the step as soon as it has, so that a worker that
-dies repeats none of it. `calls` is for tools and nodes: `once` and `idempotency_key`.
+dies repeats none of it. `calls` has what tools and nodes use: `once` and `idempotency_key`.
 
 A decision is for one execution of exactly what it was about: `seals` keep people from deciding by an edit, `validity`
-tells which decisions a move of the run has outdated, and `call_guard` compares each tool's call with what was decided.
+tells which decisions a move of the run has outdated, and `calls` compares each tool's call with what was decided.
 
 The names are loaded on first use: whoever has no LangGraph installed can still import the package of agents.
 """

@@ -52,10 +52,8 @@ class Bridge(Checkpointer):
     def begin(self, root: Mapping[str, Any], under: Mapping[str, Any], calls: Mapping[str, Any]) -> None:
         """Load the root's checkpoint, its subgraphs', and the results of calls."""
         self.began = root["head"]["id"]
-        self.threads = {
-            "": {self.began: dict(root)},
-            **{name: dict(checkpoints) for name, checkpoints in under.items()},
-        }
+        self.threads = {"": {self.began: dict(root)}}
+        self.threads |= {name: dict(checkpoints) for name, checkpoints in under.items()}
         self.calls = dict(calls)
         self.given = {
             (name, id): list(checkpoint["writes"])
@@ -93,15 +91,16 @@ class Bridge(Checkpointer):
         """Return the subgraphs' checkpoints by namespace."""
         return {name: dict(checkpoints) for name, checkpoints in self.threads.items() if name}
 
-    def newest(self) -> dict[str, Any]:
-        """Return the root graph's newest checkpoint. Raises KeyError before there is one."""
-        return self.threads[""][max(self.threads[""])]
+    def newest(self, where: str = "") -> dict[str, Any] | None:
+        """Return the newest checkpoint of the root graph or a namespace; None before there is one."""
+        checkpoints = self.threads.get(where)
+        return checkpoints[max(checkpoints)] if checkpoints else None
 
     def asking(self) -> dict[str, tuple[str, str]]:
         """Return the namespace and the task in which each pending interrupt was raised: the innermost of its own."""
         found: dict[str, tuple[str, str]] = {}
         for where in sorted(self.threads, key=len):
-            for task, _, channel, value, _ in (self._newest(where) or {})["writes"]:
+            for task, _, channel, value, _ in (self.newest(where) or {})["writes"]:
                 if channel == INTERRUPT:
                     found |= {interrupt.id: (where, task) for interrupt in decode_value(value, allow=self.allow)}
         return found
@@ -120,7 +119,7 @@ class Bridge(Checkpointer):
         """
         _, where, asked = place_of(config)
         with self.lock:
-            found = self.threads.get(where, {}).get(asked) if asked else self._newest(where)
+            found = self.threads.get(where, {}).get(asked) if asked else self.newest(where)
             if found and where and not asked and callers_of(found) != config["configurable"].get(CALLERS):
                 config["configurable"].pop(RESUMES, None)  # as LangGraph itself does on a time travel
             return self._tuple(where, found) if found else None
@@ -194,10 +193,6 @@ class Bridge(Checkpointer):
             if any(channel not in (INTERRUPT, ERROR) for channel, _ in writes):
                 self._keep()
 
-    def _newest(self, where: str) -> dict[str, Any] | None:
-        found = self.threads.get(where)
-        return found[max(found)] if found else None
-
     def _tuple(self, where: str, saved: Mapping[str, Any]) -> CheckpointTuple:
         values = {name: decode_value(value, allow=self.allow) for name, value in saved["values"].items()}
         head = {name: value for name, value in saved["head"].items() if name != "versions_seen"}
@@ -215,10 +210,9 @@ class Bridge(Checkpointer):
             self.keep(self.progress())
 
 
-def callers_of(saved: Mapping[str, Any]) -> Mapping[str, str]:
+def callers_of(saved: Mapping[str, Any]) -> Any:
     """Return the checkpoints of the graphs above, by namespace, in which a subgraph saved one."""
-    found: Mapping[str, str] = saved["metadata"].get("parents", {})
-    return found
+    return saved["metadata"].get("parents", {})
 
 
 def _stub(id: str) -> dict[str, Any]:

@@ -20,9 +20,8 @@ from agents.definition.feedback import ANSWER
 from agents.errors import StepFailed
 from approvals.cards.card import RISKS, Card
 
-from . import answers, call_guard, cards, channels, position, questions, seals, superstep, validity
-from .channels import Feedback
-from .compiled import CompiledGraph, compile_graph
+from . import answers, calls, position, questions, seals, superstep, validity
+from .compiled import CompiledGraph, Feedback, compile_graph, state_of
 
 WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # between the words of a class's name
 
@@ -63,24 +62,24 @@ class GraphAgent(Agent):
         cls.name = cls.__dict__.get("name") or WORDS.sub("-", cls.__name__).lower().strip("_")
         cls.compiled = compile_graph(given, where=f"The agent {cls.__name__}", allow=cls.allow, is_async=cls.is_async)
         if "State" not in cls.__dict__:
-            cls.State = channels.state_of(cls.compiled.channels, cls.__name__)
+            cls.State = state_of(cls.compiled.channels, cls.__name__)
         _declare(cls)
 
     @classmethod
     def title(cls, state: BaseModel) -> str:
         """Return the first words that the run begins with."""
-        return cards.first_words(dict(state)) or cls.name
+        return questions.first_words(dict(state)) or cls.name
 
     @classmethod
     def result(cls, state: BaseModel) -> str:
         """Return the graph's last words."""
-        return cards.last_words(dict(state))
+        return questions.last_words(dict(state))
 
     @classmethod
     def draw(cls, asked: Sequence[GraphQuestion]) -> Card:
         """Return the card for questions; override it to add to `super().draw(asked)`."""
         risks = [cls.risks.get(question.name, cls.risk) for question in asked if not question.decided]
-        return cards.draw_card(asked, risk=max(risks, key=RISKS.index, default=cls.risk))
+        return questions.draw_card(asked, risk=max(risks, key=RISKS.index, default=cls.risk))
 
 
 def _declare(cls: type[GraphAgent]) -> None:
@@ -241,7 +240,7 @@ def hear(self: GraphAgent, **values: Any) -> Any:
 def _answered(at: Mapping[str, Any], heard: answers.Heard, since: str) -> dict[str, Any]:
     """Return the position with what was decided about its calls, and what the model is to be told of it."""
     notes = [{**note, "mark": at["mark"]} for note in heard.notes]
-    decided = {**at.get("decided", {}), **call_guard.decided(heard.answered, since)}
+    decided = {**at.get("decided", {}), **calls.decided(heard.answered, since)}
     return {**at, "told": [*at["told"], *notes], "decided": decided, validity.SINCE: since}
 
 

@@ -32,7 +32,7 @@ from checkpoints.values.ops import Append
 from checkpoints.values.patch import are_same
 
 from .bridge import Bridge, callers_of
-from .channels import Channels
+from .compiled import Channels
 
 SNAPSHOT = {TYPE: "snapshot"}
 SHORT = 16  # hex digits of a digest: it tells an edit, nobody gains by a collision
@@ -85,18 +85,21 @@ def moved(position: Mapping[str, Any], names: Sequence[str], *, values: Mapping[
 
 def saved(bridge: Bridge, channels: Channels, before: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what the bridge holds as (the writes of the fields, the position without what it asks)."""
-    root = bridge.newest()
+    root = cast(dict[str, Any], bridge.newest())
     over = root["head"]["id"] != bridge.began
     values = {**root["values"], **_added(bridge, channels, root)}
     writes: dict[str, Any] = {}
     known: dict[str, str] = {}
     for name, field in channels.fields.items():
-        there = name in values
-        value = _opened(values[name]) if there else None
-        if there:
+        was: Any = before.get(field)
+        value: Any = values.get(name)
+        if isinstance(value, dict) and value.get(TYPE) == SNAPSHOT[TYPE]:
+            value = value["value"]
+        if name in values:
             known[name] = _digest(value)
-        if not are_same(before.get(field), value):
-            writes[field] = _write(before.get(field), value)
+        if not are_same(was, value):  # a list that only grew is appended to
+            grew = isinstance(was, list) and isinstance(value, list) and len(value) > len(was) > 0
+            writes[field] = Append(value[len(was) :]) if grew and are_same(was, value[: len(was)]) else value
     own = {name: value for name, value in root["values"].items() if name not in channels.fields}
     under = {name: checkpoints for name, checkpoints in bridge.under().items() if not over or ":" not in name}
     position = {
@@ -121,16 +124,6 @@ def _added(bridge: Bridge, channels: Channels, root: Mapping[str, Any]) -> dict[
         made.replay_writes(history["writes"])
         found[name] = encode_value(made.get(), allow=bridge.allow)
     return found
-
-
-def _opened(value: Any) -> Any:
-    return value["value"] if isinstance(value, dict) and value.get(TYPE) == SNAPSHOT[TYPE] else value
-
-
-def _write(before: Any, after: Any) -> Any:
-    """Return the write that makes `after` of a field: a list that only grew is appended to."""
-    grew = isinstance(before, list) and isinstance(after, list) and len(after) > len(before) > 0
-    return Append(after[len(before) :]) if grew and are_same(before, after[: len(before)]) else after
 
 
 def _digest(value: Any) -> str:

@@ -42,16 +42,13 @@ def check(position: Mapping[str, Any], answers: Mapping[str, Any]) -> None:
 
 def kept(questions: Sequence[GraphQuestion], since: str) -> list[GraphQuestion]:
     """Return the questions with a seal on each verdict, and since when it holds."""
-    return [
-        _seal_verdict(question, {**question.decided, SINCE: since}) if question.decided else question
-        for question in questions
-    ]
+    return [_seal_verdict(question, since) if question.decided else question for question in questions]
 
 
-def _seal_verdict(question: GraphQuestion, decided: dict[str, Any]) -> GraphQuestion:
-    bare = question.model_copy(update={"decided": decided})
+def _seal_verdict(question: GraphQuestion, since: str) -> GraphQuestion:
+    bare = question.model_copy(update={"decided": {**(question.decided or {}), SINCE: since}})
     seal = _seal(_verdict(bare), settings.SECRET_KEY)
-    return bare.model_copy(update={"decided": {**decided, SEAL: seal}})
+    return bare.model_copy(update={"decided": {**(bare.decided or {}), SEAL: seal}})
 
 
 def check_questions(questions: Sequence[GraphQuestion], asked: Sequence[GraphQuestion]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -25,9 +25,10 @@ from pydantic import ValidationError
 from agents.definition.agent import Agent
 from agents.errors import StepFailed
 
-from . import calls, position, questions, telling
+from . import calls, position, questions
+from .answers import add_due_messages
 from .bridge import Bridge
-from .call_guard import CallGuard
+from .calls import CallGuard
 from .compiled import CompiledGraph
 
 
@@ -68,7 +69,10 @@ def _take(agent: Agent, graph: CompiledGraph, values: dict[str, Any], since: str
             if answers:
                 notes.append("It asks again, since the answers were about the value before.")
             answers = {}
-        at, due = telling.add_due_messages(graph, at, values, _words(values), answering=bool(answers))
+        # What people said since the graph last got their words, where they sent the run back to here.
+        remarks = [remark for remark in values["feedback"][values["heard"] :] if not remark.action]
+        words = [remark.text for remark in remarks if remark.text.strip()]
+        at, due = add_due_messages(graph, at, values, words, answering=bool(answers))
         position.load(bridge, graph.channels, values, at)
         bridge.take_up(agent.checkpointed())
         given = Command(resume=answers) if answers and not at["stops"] else None
@@ -81,12 +85,6 @@ def _take(agent: Agent, graph: CompiledGraph, values: dict[str, Any], since: str
     return _came_of(graph, bridge, before, nodes, due, notes, guard)
 
 
-def _words(values: Mapping[str, Any]) -> list[str]:
-    """Return what people said since the graph last got their words, where they sent the run back to here."""
-    remarks = [remark for remark in values["feedback"][values["heard"] :] if not remark.action]
-    return [remark.text for remark in remarks if remark.text.strip()]
-
-
 def _run(agent: Agent, graph: CompiledGraph, bridge: Bridge, given: Any, guard: CallGuard) -> list[str]:
     """Run the superstep, and return the nodes that ran in it."""
     runnable = graph.graph.copy(update={"checkpointer": bridge})
@@ -97,22 +95,20 @@ def _run(agent: Agent, graph: CompiledGraph, bridge: Bridge, given: Any, guard: 
     }
     options: dict[str, Any] = {"stream_mode": "updates", "interrupt_before": "*", "durability": "sync"}
     if agent.config is not None:
-        options["context"] = graph.context_of(agent.config)
+        options["context"] = agent.config.model_dump() if graph.graph.context_schema is not None else None
     ran: list[str] = []
     with calls.inside(bridge, agent.run.id):
         if graph.is_async:
-            asyncio.run(_stream(runnable, given, config, options, ran))
+
+            async def stream() -> None:
+                async for chunk in runnable.astream(given, config, **options):
+                    ran.extend(chunk)
+
+            asyncio.run(stream())
         else:
             for chunk in runnable.stream(given, config, **options):
                 ran += chunk
     return [name for name in ran if not name.startswith("__")]
-
-
-async def _stream(
-    runnable: Any, given: Any, config: RunnableConfig, options: Mapping[str, Any], ran: list[str]
-) -> None:
-    async for chunk in runnable.astream(given, config, **options):
-        ran += chunk
 
 
 def _came_of(
@@ -140,17 +136,10 @@ def _came_of(
     # under an approval that was given once would be made twice.
     at |= {"asks": asks, "stops": stops, "told": list(due), "mark": uuid4().hex}
     at |= {"decided": guard.decided, "ran": [*guard.ran]}
-    return Superstep(
-        {**writes, "langgraph": at},
-        bool(asks or stops),
-        not state.next,
-        notes=[*notes, *_describe_run(nodes, guard.ran)],
-    )
-
-
-def _describe_run(nodes: Iterable[str], tools: Iterable[str]) -> list[str]:
-    ran, called = ", ".join(dict.fromkeys(nodes)), ", ".join(tools)
-    return [*([f"Ran {ran}."] if ran else []), *([f"Called {called}."] if called else [])]
+    ran = [
+        f"{verb} {', '.join(names)}." for verb, names in (("Ran", dict.fromkeys(nodes)), ("Called", guard.ran)) if names
+    ]
+    return Superstep({**writes, "langgraph": at}, bool(asks or stops), not state.next, notes=[*notes, *ran])
 
 
 class Keeper:

@@ -2,7 +2,8 @@
 
 A worker holds the question for as long as the agent may take, by the database's clock. If it dies, the sweeper rings
 for the next one, which begins again: that is harmless, since the agent's method only reads. An exception is no crash:
-its words are the answer, and the person may ask again.
+its words are the answer, and the person may ask again. The gates' app learns here which agents answer, and a
+worker that has the agent's code is woken.
 """
 
 from __future__ import annotations
@@ -17,20 +18,22 @@ from typing import Any
 import structlog
 
 from agents.compatibility import deployed
-from agents.definition import environment, feedback, fields
+from agents.definition import environment, feedback, fields, registry
 from agents.definition.agent import Agent, AgentType, RunInfo
 from agents.definition.feedback import ReviewerQuestion, SaidAtGate
 from agents.definition.plan_builder import parameter_names, steps_of
 from agents.definition.registered import RegisteredAgent
 from agents.errors import AgentError
+from agents.ringing import doorbell
 from agents.steps import alarms, execute
 from approvals.audit import evidence
 from approvals.gates import questions, reading, thread
-from approvals.gates.questions import NO_HOOK, NOT_HERE
+from approvals.gates.questions import NO_HOOK, NOT_HERE, AnsweringAgents
 from approvals.models import AgentQuestion
 from approvals.schema import redact
 from checkpoints import actors, crash_points
 from checkpoints.errors import CheckpointError
+from checkpoints.models import Plan
 from checkpoints.values import patch
 
 ATTEMPTS = 3  # workers that may die over one question
@@ -142,16 +145,39 @@ def limited(seconds: float) -> Iterator[None]:
     alarm = alarms.made(seconds)
     over = threading.Event()
 
-    def ring() -> None:
+    def ring_again() -> None:
         pause = seconds
         while not over.wait(pause):
             alarm.ring()
             pause = 1.0
 
     if not isinstance(alarm, alarms.SignalAlarm):  # which rings by itself
-        threading.Thread(target=ring, name="question", daemon=True).start()
+        threading.Thread(target=ring_again, name="question", daemon=True).start()
     try:
         with alarms.armed(alarm):
             yield
     finally:
         over.set()
+
+
+def register() -> None:
+    """Register the agents of this server. Called once, when the apps are ready."""
+    questions.register(AnsweringAgents(answers=answers, ring=ring))
+
+
+def answers(plan: Plan) -> bool | None:
+    """Tell whether the plan's agent answers questions; None where its code is not here."""
+    known = deployed.of(plan.pk)
+    return None if known is None else feedback.answers(known.agent)
+
+
+def idle(most: int) -> tuple[list[tuple[int, int]], Callable[[int], bool]]:
+    """Return the (number, token) of questions that no worker holds, and how to ring for each."""
+    found = AgentQuestion.objects.idle().select_related("gate__run__plan")[:most]
+    plans = {each.pk: each.gate.run.plan for each in found}
+    return [(each.pk, each.token) for each in found], lambda number: ring(number, plans[number])
+
+
+def ring(question: int, plan: Plan) -> bool:
+    """Wake a worker of the plan's agent for a question; nothing is sent for an external agent."""
+    return doorbell.ring_for_question(question, registry.queue_for(plan))

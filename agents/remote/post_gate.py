@@ -2,11 +2,15 @@
 
 A program that only wants to ask before it does something needs no plan of its own. Its gates come one by one or
 together; those of one request are written by the same few statements, all of them or none.
+
+The plan is a gate, and after it an effect for each action, by the action's id. The state holds each action's arguments
+under its id, its result under `<id>_result`, and beside them whatever the program wants to show.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -15,12 +19,14 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 
 from agents.definition import fields
+from agents.definition.decorators import EffectOptions
 from agents.errors import FieldError, InputRefused
 from agents.models import Client, Token
 from agents.runs.start import validate_input
 from agents.text import one_line
 from agents.work_errors import TooManyGates, WorkInvalid
 from approvals.cards import likeness
+from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.errors import AskedTooOften, NoSuchPolicy
 from approvals.gates import automatic, opening
@@ -28,6 +34,7 @@ from approvals.gates.opening import NewGate
 from approvals.models import Policy, Tool
 from approvals.policy import authorship, pacing
 from approvals.schema import validate
+from approvals.schema.walk import with_references
 from approvals.webhooks import outbox
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
@@ -35,14 +42,98 @@ from checkpoints.events import event_log
 from checkpoints.layout.snapshot import RowDraft
 from checkpoints.models import Plan, Run
 from checkpoints.postgresql.prepared_rows import build_insertion
-from checkpoints.runs.plans import spec_of
+from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
 from checkpoints.store import start_and_fork
 from checkpoints.values import json_pointer
+from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.digests import ListDigest
 
-from . import asking, lost_programs, plans, policy_of_token
-from .implied_plan import FEEDBACK, GATE, RESULT, PostedGate, imply_plan, infer_schema
+from . import asking, plans
+from .reach import note_presence
 from .turns import RemoteTurn
+
+GATE, RESULT, FEEDBACK = "ask", "_result", "feedback"
+VERSION = "posted-"  # the prefix of such plans' versions
+DEPTH, MEMBERS = 4, 40  # of objects that get a field for each member without a schema
+DEFINED = "#/$defs/"
+
+
+@dataclass(frozen=True)
+class PostedGate:
+    """A posted gate: its card, and the state that it shows."""
+
+    agent: str
+    card: Card  # its actions with their arguments, and what undoes each
+    state: Mapping[str, Any]
+    idempotent: Collection[str]  # ids of the actions that may be done twice with the same key
+    policy: str
+    thread: str
+    ask_only: bool  # it performs nothing: the run ends with the decision
+
+
+def imply_plan(posted: PostedGate) -> tuple[PlanSpec, bytes]:
+    """Return the plan of such a run, and its digest, with which its version begins."""
+    ids = [action.id for action in posted.card.actions]
+    performed = [] if posted.ask_only else posted.card.actions
+    edits = tuple(action.id for action in posted.card.actions if action.arguments or action.schema)
+    shown = tuple(posted.state)
+    gate = StepSpec(
+        GATE, kind="gate", reads=(*shown, *ids), allows=tuple(action.id for action in performed), edits=edits,
+        policy=posted.policy, feedback=FEEDBACK, asks=True, doc="Ask people.",
+    )  # fmt: skip
+    effects = [_effect(action, idempotent=action.id in posted.idempotent) for action in performed]
+    properties: dict[str, Any] = {name: {} for name in shown}
+    properties |= {action.id: _moved(action.schema, action.id) for action in posted.card.actions}
+    properties |= {action.id + RESULT: {} for action in performed}
+    properties[FEEDBACK] = {"type": "array", "items": {}}
+    schema = {"type": "object", "properties": properties, "required": [*shown, *ids], "$defs": _definitions(posted)}
+    doc = "Asks before it acts." if effects else "Asks, and does nothing by itself."
+    spec = PlanSpec(posted.agent, "", doc, schema, (gate, *effects))
+    digest = hashlib.sha256(encode_canonical(spec.to_json())).digest()
+    return replace(spec, version=f"{VERSION}{digest.hex()[:12]}"), digest
+
+
+def infer_schema(value: Any, depth: int = 0) -> dict[str, Any]:
+    """Return a schema for a value that came without one, so that people get a field for each of its members."""
+    if isinstance(value, dict) and 0 < len(value) <= MEMBERS and depth < DEPTH:
+        return {
+            "type": "object",
+            "properties": {name: infer_schema(item, depth + 1) for name, item in value.items()},
+            "required": sorted(value),
+            "additionalProperties": False,
+        }
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string"}
+    return {"type": kinds[type(value)]} if type(value) in kinds else {}
+
+
+def _effect(action: Action, *, idempotent: bool) -> StepSpec:
+    result = action.id + RESULT
+    return StepSpec(
+        action.id, kind="effect", reads=(action.id,), writes=(result,), undo=action.undo,
+        irreversible=not action.undo, idempotent=idempotent, guarded=True, responds=result, retry=EffectOptions.retry,
+        doc=action.tool,  # not its title, which changes each time and would make a new version each time
+    )  # fmt: skip
+
+
+def _definitions(posted: PostedGate) -> dict[str, Any]:
+    """Return the definitions of all actions' schemas, prefixed by the action's id: two may share a name."""
+    found: dict[str, Any] = {}
+    for action in posted.card.actions:
+        own = action.schema.get("$defs", {})
+        found |= {f"{action.id}.{name}": _moved(item, action.id) for name, item in own.items()}
+    return found
+
+
+def _moved(schema: Mapping[str, Any], action: str) -> Any:
+    """Return an action's schema without its definitions, with its references changed to where they are now.
+
+    Its own name ($id) goes too: below the state's schema its references would lead into itself, where nothing is.
+    """
+
+    def lead(ref: str) -> str:
+        return f"{DEFINED}{action}.{ref.removeprefix(DEFINED)}" if ref.startswith(DEFINED) else ref
+
+    return with_references({name: item for name, item in schema.items() if name not in ("$defs", "$id")}, lead)
 
 
 @dataclass(frozen=True)
@@ -79,7 +170,7 @@ class _Posting:
 
     def prepare(self, posted: PostedGate) -> _New:
         """Make the rows of a gate. Raises InputRefused, PlanRefused and WorkInvalid."""
-        if faults := [*_name_faults(posted)]:
+        if faults := plans.list_errors(_name_faults(posted)):
             raise WorkInvalid(faults)
         policy = self.policy(posted.policy)
         posted = replace(posted, card=self.shaped(posted, policy))
@@ -89,7 +180,7 @@ class _Posting:
                 run, next(self.numbers), state, first_step=GATE, at=self.at, list_format=self.list_format
             )
         except ValueRefused as error:
-            raise WorkInvalid([FieldError(pointer=_sent_at(posted, error.pointer), message=error.reason)]) from error
+            raise WorkInvalid.at(_sent_at(posted, error.pointer), error.reason) from error
         except InputRefused as error:
             if faults := asking.faults_of(posted.card):  # the errors point into what was sent
                 raise WorkInvalid(faults) from error
@@ -111,7 +202,7 @@ class _Posting:
             try:
                 self.policies[name] = Policy.objects.named(name, team=self.sender.team, exact=True)
             except NoSuchPolicy as error:
-                raise WorkInvalid([FieldError(pointer="/policy", message=str(error))]) from error
+                raise WorkInvalid.at("/policy", str(error)) from error
         return self.policies[name]
 
     def shaped(self, posted: PostedGate, policy: Policy) -> Card:
@@ -168,9 +259,9 @@ def come_again(runs: Sequence[int], sender: Sender) -> None:
     with transaction.atomic():
         found = list(Run.objects.filter(pk__in=runs).select_related("plan"))
         for run in found:
-            policy_of_token.check_run(sender.token, run)
+            asking.check_run(sender.token, run)
         for run in found:
-            lost_programs.heard(run)
+            note_presence(run)
         Client.objects.filter(run__in=runs).update(deferred=sender.deferred)
 
 
@@ -200,8 +291,9 @@ def _within_pace(gates: Sequence[NewGate], at: str) -> list[NewGate]:
     agent, team = gates[0].run.plan.agent, gates[0].run.team_id
     for policy in {gate.policy.pk: gate.policy for gate in gates}.values():
         if policy.hourly is not None and policy.hourly < len(gates) and not pacing.lifted():
-            words = f"the policy {policy.name} allows {policy.hourly} gates an hour; send fewer at once"
-            raise WorkInvalid([FieldError(pointer=at, message=words)])
+            raise WorkInvalid.at(
+                at, f"the policy {policy.name} allows {policy.hourly} gates an hour; send fewer at once"
+            )
         pacing.check_cap(policy, team=team, agent=agent, more=len(gates))
     rejected = pacing.rejected_alike(team, {digest for gate in gates for digest in gate.likeness})
     return [
@@ -260,24 +352,24 @@ def _sent_at(posted: PostedGate, pointer: str) -> str:
     return f"/actions/{numbers[name]}/arguments{slash}{inside}" if name in numbers else f"/state{pointer}"
 
 
-def _name_faults(posted: PostedGate) -> Iterator[FieldError]:
+def _name_faults(posted: PostedGate) -> Iterator[plans.Fault]:
     """List the names that cannot be fields of the state, and those that two things would share."""
     ids = [action.id for action in posted.card.actions]
     reserved = {FEEDBACK, GATE, *(name + RESULT for name in ids)}
     spelling = "must have only letters, digits and _, and begin with a letter"
     if not ids:
-        yield FieldError(pointer="/actions", message="a gate needs at least one action")
+        yield "/actions", "a gate needs at least one action"
     for number, name in enumerate(ids):
         at = f"/actions/{number}/id"
         if name in ids[:number]:
-            yield FieldError(pointer=at, message=f"{name} is used twice")
+            yield at, f"{name} is used twice"
         if name in reserved:
-            yield FieldError(pointer=at, message=f"{name} is a reserved name; choose another")
+            yield at, f"{name} is a reserved name; choose another"
         if not plans.FIELD.fullmatch(name):
-            yield FieldError(pointer=at, message=spelling)
+            yield at, spelling
     for name in posted.state:
         at = json_pointer.join("/state", name)
         if name in reserved or name in ids:
-            yield FieldError(pointer=at, message="is the name of an action or a reserved name; choose another")
+            yield at, "is the name of an action or a reserved name; choose another"
         if not plans.FIELD.fullmatch(name):
-            yield FieldError(pointer=at, message=spelling)
+            yield at, spelling

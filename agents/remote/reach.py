@@ -5,23 +5,25 @@ The statement is written out: putting it together for each call takes longer tha
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
 
 from django.contrib.auth.models import Group, User
+from django.db import transaction
 from django.http import Http404
 
+from agents.models import Client, Token
 from agents.work_errors import NotExternal, WorkNotAllowed
 from checkpoints.access import token_scope
 from checkpoints.access.missing_permission import say_missing_permission
 from checkpoints.access.permissions import START_RUN, VIEW_RUN, right_in, sees_all
-from checkpoints.actors import of_user
+from checkpoints.actors import SYSTEM, of_user
 from checkpoints.events import event_log
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
 
-from . import lost_programs
-
+MISSED = timedelta(seconds=90)  # longer than any request waits
 _LOOK = f"""
 SELECT r.id, r.status, r.token, r.head, r.halt, r.team_id, p.agent, p.external, r.started_by_id, c.owner_id,
   c.missed_at IS NOT NULL OR c.heard_at < statement_timestamp() - interval '5 seconds',
@@ -67,7 +69,7 @@ def to_work(run_id: int, *, by: User) -> ReachedRun:
     if not reached.external:
         raise NotExternal(f"{reached.agent} runs on this server; its workers work on the runs.")
     if reached.silent:
-        lost_programs.heard(load_run(run_id))
+        note_presence(load_run(run_id))
     return reached
 
 
@@ -83,6 +85,21 @@ def note_owner(run: Run, reached: ReachedRun) -> None:
 def record_writer(run: Run, person: User) -> None:
     """Record, in the caller's transaction, that a program of this person works on the run."""
     event_log.record("program.joined", subject=f"run:{run.pk}", run=run, by=of_user(person))
+
+
+def note_presence(run: Run) -> None:
+    """Record that the run's program is present; with an event where it was missed."""
+    with transaction.atomic():
+        if not Client.objects.heard(run.pk):
+            return  # heard of a moment ago, or no program has come yet
+        if Client.objects.filter(run=run, missed_at__isnull=False).update(missed_at=None):
+            event_log.record("run.heard", subject=f"run:{run.pk}", run=run, by=SYSTEM)
+
+
+def listens(run: Run, token: Token | None) -> None:
+    """Record the run's program as present, if the token is its agent's or the one that it came with."""
+    if token is not None and (token.agent or Client.objects.filter(run=run, token=token).exists()):
+        note_presence(run)
 
 
 def load_run(run_id: int) -> Run:

@@ -14,7 +14,7 @@ from agents.definition import fields, outputs
 from agents.definition.agent import Done, Jump
 from agents.definition.registered import RegisteredAgent
 from agents.effects import classify_failure, late_reports, perform, undo_left_behind
-from agents.errors import EffectFailed, EffectUnknown, FieldError, OutputRefused, StepFailed
+from agents.errors import EffectFailed, EffectUnknown, OutputRefused, StepFailed
 from agents.models import Effect
 from agents.session.performer import HandOut, Returned
 from agents.session.run_session import RunSession
@@ -31,7 +31,7 @@ from checkpoints.values.ops import Append, Splice
 from checkpoints.values.patch import are_same
 
 from . import plans
-from .remote_performer import RemotePerformer
+from .session_cache import RemotePerformer
 from .turns import RemoteTurn, check_next, check_settled, current_turn, first_undone, go_further, go_on
 
 Status = Effect.Status
@@ -62,12 +62,12 @@ class StepWrites:
 def step(session: RunSession, name: str, written: StepWrites) -> RemoteTurn:
     """Save what a step wrote. Raises OutOfTurn, WorkInvalid and Fenced."""
     spec = check_next(session, name, "step")
-    output = _checked(session, spec, written)
+    output = _checked(session.registered, spec, written, run=session.run, state=session.snapshot.state)
     notes = [session.clean(note) for note in written.notes]
     try:
         going = session.executed(spec, output.writes, output.goto, took=written.took, notes=notes)
     except ValueRefused as error:
-        raise _invalid(error) from error
+        raise WorkInvalid.at(error.pointer, error.reason) from error
     return go_further(session, going)
 
 
@@ -77,7 +77,7 @@ def whole(session: RunSession, state: Mapping[str, Any]) -> dict[str, Any]:
     missing = [name for name in before if name not in state]
     if missing:
         words = "is missing; send the whole state, or `ops` for some fields"
-        raise WorkInvalid([FieldError(pointer=make_pointer("state", name), message=words) for name in missing])
+        raise WorkInvalid(plans.list_errors((make_pointer("state", name), words) for name in missing))
     return {name: value for name, value in state.items() if name not in before or not are_same(before[name], value)}
 
 
@@ -124,7 +124,7 @@ def reported(
         return go_on(session)
     spec = session.plan.step(row.step)
     if status == DONE:
-        _checked(session, spec, written)
+        _checked(session.registered, spec, written, run=session.run, state=session.snapshot.state)
         returned = Returned(written.returned(), written.took, [session.clean(note) for note in written.notes])
         return go_further(session, perform.done(session, spec, row, returned))
     end: classify_failure.End = EffectFailed(error, retry=retry) if status == FAILED else EffectUnknown(error)
@@ -151,7 +151,7 @@ def late(row: Effect, status: str, written: StepWrites, error: str) -> None:
         raise _before(row)
     known = plans.registered(row.run.plan_id)
     if status == DONE and row.undoes is None and known is not None:
-        _fits(known, known.spec.step(row.step), written, run=row.run)
+        _checked(known, known.spec.step(row.step), written, run=row.run)
     if row.undoes is not None:
         if status == DONE:
             late_reports.undone(row.undoes, row)
@@ -178,8 +178,7 @@ def ended(session: RunSession, status: str, reason: str) -> RemoteTurn:
         session.save("recovery", spec, {}, name, end="failed", reason=session.clean(reason))
         return go_further(session, going=session.run.settling)
     if spec.kind != "step" or not spec.ends:
-        words = f"the plan goes on with {name}; the run cannot end there"
-        raise WorkInvalid([FieldError(pointer="/status", message=words)])
+        raise WorkInvalid.at("/status", f"the plan goes on with {name}; the run cannot end there")
     return step(session, name, StepWrites({}, next_step=""))
 
 
@@ -189,7 +188,7 @@ def writes_of(ops: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for number, op in enumerate(ops):
         name = op["field"]
         if name in found:
-            raise WorkInvalid([FieldError(pointer=f"/ops/{number}", message=f"there is an op for {name} before it")])
+            raise WorkInvalid.at(f"/ops/{number}", f"there is an op for {name} before it")
         if op["op"] == "set":
             found[name] = op.get("value")
         elif op["op"] == "append":
@@ -206,11 +205,7 @@ def _before(row: Effect) -> ReportedBefore:
     )
 
 
-def _checked(session: RunSession, spec: StepSpec, written: StepWrites) -> outputs.StepOutput:
-    return _fits(session.registered, spec, written, run=session.run, state=session.snapshot.state)
-
-
-def _fits(
+def _checked(
     known: RegisteredAgent, spec: StepSpec, written: StepWrites, *, run: Run, state: Mapping[str, Any] | None = None
 ) -> outputs.StepOutput:
     """Check the writes. `state`: the state before; if None, it is loaded only where files need it."""
@@ -218,24 +213,21 @@ def _fits(
     _check_files(run, written.writes, state)
     if strange := [name for name in written.writes if name not in spec.writes]:
         words = f"is not written by {spec.name}; declare it in the plan"
-        raise WorkInvalid([FieldError(pointer=make_pointer(name), message=words) for name in strange])
+        raise WorkInvalid(plans.list_errors((make_pointer(name), words) for name in strange))
     try:
         return outputs.checked(known.agent, known.spec, spec, written.returned())
     except OutputRefused as error:  # the writes are declared, so it is the next step
-        raise WorkInvalid([FieldError(pointer="/next_step", message=str(error))]) from error
+        raise WorkInvalid.at("/next_step", str(error)) from error
     except ValueRefused as error:
-        raise _invalid(error) from error
+        raise WorkInvalid.at(error.pointer, error.reason) from error
 
 
 def _check_lists(known: RegisteredAgent, writes: Mapping[str, Any]) -> None:
     """Check that only a list grows: an append is checked by item, and could turn another field into a list."""
     properties = known.spec.state_schema.get("properties", {})
     for name, write in writes.items():
-        grows = isinstance(write, (Append, Splice)) and name in properties
-        if grows and properties[name] and not fields.is_list(known.agent.State, name):
-            raise WorkInvalid(
-                [FieldError(pointer=make_pointer(name), message="is not a list, so nothing can be appended")]
-            )
+        if isinstance(write, (Append, Splice)) and properties.get(name) and not fields.is_list(known.agent.State, name):
+            raise WorkInvalid.at(make_pointer(name), "is not a list, so nothing can be appended")
 
 
 def _check_files(run: Run, writes: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:
@@ -245,8 +237,4 @@ def _check_files(run: Run, writes: Mapping[str, Any], state: Mapping[str, Any] |
     if any(artifacts.references(written)):
         before = store.load(run).state if state is None else state
         if foreign := named_files.foreign(written, team=run.team_id, lineage=run.lineage, state=before):
-            raise WorkInvalid([FieldError(pointer=at, message=named_files.FOREIGN) for at in foreign])
-
-
-def _invalid(error: ValueRefused) -> WorkInvalid:
-    return WorkInvalid([FieldError(pointer=error.pointer, message=error.reason)])
+            raise WorkInvalid(plans.list_errors((at, named_files.FOREIGN) for at in foreign))

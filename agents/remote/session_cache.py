@@ -1,7 +1,9 @@
-"""A cache of the runs that external programs have claimed, as this process last saw them.
+"""The engine's sessions of runs that external programs have claimed, as this process last saw them.
 
 To load a run for every call would cost more than the call, so it is kept for the next one, with its claim token. Every
 write checks the token and the head in its statement, so a stale entry does no harm: the run is then loaded again, once.
+
+Their performer hands work out, except what the program has just said that it begins.
 """
 
 from __future__ import annotations
@@ -10,13 +12,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from django.db import transaction
 
+from agents.models import Effect
 from agents.session import gates_beside
 from agents.session.heartbeat import ClaimBeat
+from agents.session.performer import HandOut, Performer, Returned
 from agents.session.run_session import ENDED, RunSession
 from agents.work_errors import OutOfTurn, RunEnded, StaleToken, WorkRefused
 from approvals.engine_rules.gates import holds_up
@@ -25,15 +30,14 @@ from checkpoints import store
 from checkpoints.actors import Actor
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
-from checkpoints.runs.plans import spec_of
-from checkpoints.store import claims
+from checkpoints.runs.plans import StepSpec, spec_of
+from checkpoints.store import Snapshot, claims
 from checkpoints.store.claims import Claim, ClaimedRun
 
 from . import plans
 from .reach import ReachedRun, load_run, note_owner
-from .remote_performer import RemotePerformer
 
-KEPT, LARGEST = 256, 32 * 1024 * 1024  # runs, and bytes of their states together, which take several times that
+MOST = 256  # runs of one cache
 _HELD = """
 SELECT r.head, r.seq, r.next_step, r.attempts, clock_timestamp(), coalesce(c.lease, $3::float8)
 FROM checkpoints_run r LEFT JOIN agents_client c ON c.run_id = r.id
@@ -42,42 +46,99 @@ WHERE r.id = $1 AND r.token = $2 AND r.status = 'running'
 
 
 @dataclass
-class SessionCache:
-    """The kept runs, the least recently used first. One call at a time works on a run."""
+class RemotePerformer(Performer[RunSession]):
+    """Hands out work to a program.
 
-    sessions: OrderedDict[int, RunSession] = field(default_factory=OrderedDict)
-    locks: WeakValueDictionary[int, threading.Lock] = field(default_factory=WeakValueDictionary)
-    guard: threading.Lock = field(default_factory=threading.Lock)
+    `card` is for the gate `asked`, `begun` is the step whose effect the program begins, and `undone` the id of the
+    effect that it begins to undo. Each counts once, and a card for no other step.
+    """
+
+    asked: str = ""
+    card: Returned | None = None
+    begun: str = ""
+    undone: int = 0
+
+    def begins(self, session: RunSession, spec: StepSpec, undoes: Effect | None = None) -> bool:
+        """Tell whether the program said that it begins this; otherwise hand it out."""
+        begins = self.begun == spec.name if undoes is None else self.undone == undoes.pk
+        self.begun, self.undone = "", 0
+        if not begins:
+            session.handed_out = HandOut(spec, undoes=undoes)
+        return begins
+
+    def step(self, session: RunSession, spec: StepSpec, **extra: Any) -> Returned | None:
+        """Return the program's card; hand out everything else."""
+        card, self.card = self.card, None
+        if card is None or self.asked != spec.name:
+            session.handed_out = HandOut(spec)
+            return None
+        return card
+
+    def effect(self, session: RunSession, spec: StepSpec, row: Effect) -> None:
+        """Hand out the effect with its intent, whose key the program sends."""
+        session.handed_out = HandOut(spec, effect=row)
+
+    def undo(self, session: RunSession, spec: StepSpec, row: Effect, undo: Effect) -> bool:
+        """Hand out the undo with its intent, whose key the program sends."""
+        session.handed_out = HandOut(spec, undoes=row, undo=undo)
+        return False
+
+
+class _Cached(Protocol):
+    @property
+    def snapshot(self) -> Snapshot: ...
+
+
+Entry = TypeVar("Entry", bound=_Cached)
+
+
+class RunCache(Generic[Entry]):
+    """Runs as this process last saw them, the least recently used first. One call at a time works on a run.
+
+    `largest`: bytes of their states together, which take several times that.
+    """
+
+    def __init__(self, *, largest: int) -> None:
+        self.entries: OrderedDict[int, Entry] = OrderedDict()
+        self.largest, self.size = largest, 0
+        self._locks: WeakValueDictionary[int, threading.Lock] = WeakValueDictionary()
+        self._guard = threading.Lock()
 
     @contextmanager
     def alone(self, run_id: int) -> Iterator[None]:
         """Lock the run against all others in this process."""
-        with self.guard:
-            lock = self.locks.get(run_id) or self.locks.setdefault(run_id, threading.Lock())
+        with self._guard:
+            lock = self._locks.get(run_id) or self._locks.setdefault(run_id, threading.Lock())
         with lock:
             yield
 
-    def take(self, run_id: int) -> RunSession | None:
+    def take(self, run_id: int) -> Entry | None:
         """Take a run out of the cache, so that the caller alone has it."""
-        with self.guard:
-            return self.sessions.pop(run_id, None)
+        with self._guard:
+            return self._pop(run_id)
 
-    def put(self, session: RunSession) -> None:
-        """Keep the run for the next call, if its program has something to do in it."""
-        if session.handed_out is None:
-            return
-        with self.guard:
-            self.sessions[session.run.pk] = session
-            while len(self.sessions) > KEPT or (len(self.sessions) > 1 and self.size > LARGEST):
-                self.sessions.popitem(last=False)
+    def put(self, run_id: int, entry: Entry) -> None:
+        """Keep a run for the next call, and let go of those that were used least recently."""
+        with self._guard:
+            self._pop(run_id)
+            self.entries[run_id] = entry
+            self.size += entry.snapshot.size
+            while len(self.entries) > MOST or (len(self.entries) > 1 and self.size > self.largest):
+                self._pop(next(iter(self.entries)))
 
-    @property
-    def size(self) -> int:
-        """Return the bytes of all the states that are kept."""
-        return sum(session.snapshot.size for session in self.sessions.values())
+    def _pop(self, run_id: int) -> Entry | None:
+        entry = self.entries.pop(run_id, None)
+        self.size -= entry.snapshot.size if entry else 0
+        return entry
 
 
-SESSIONS = SessionCache()
+SESSIONS: RunCache[RunSession] = RunCache(largest=32 * 1024 * 1024)
+
+
+def keep_session(session: RunSession) -> None:
+    """Keep the session for the next call, if its program has something to do in the run."""
+    if session.handed_out is not None:
+        SESSIONS.put(session.run.pk, session)
 
 
 @contextmanager
@@ -95,7 +156,7 @@ def at_work(run: ReachedRun, token: int) -> Iterator[RunSession]:
         if run.by != run.claimed_by:  # whoever knows a claim's token may write under it
             note_owner(session.run, run)
         yield session
-    SESSIONS.put(session)
+    keep_session(session)
 
 
 def claim_run(run: Run, *, worker: str, lease: float, by: Actor) -> ClaimedRun | None:

@@ -25,7 +25,7 @@ from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
 
 from .reach import ReachedRun, load_run, note_owner
-from .session_cache import SESSIONS, claim_run, ended_refusal, gate_of, session_of
+from .session_cache import SESSIONS, claim_run, ended_refusal, gate_of, keep_session, session_of
 
 UNDO = "undo"
 TAKEN_AT = {"step": "checkpoints", "gate": "gates", "effect": "effects"}  # by the kind of a step, under its run
@@ -67,7 +67,7 @@ def claim(reached: ReachedRun, *, worker: str, lease: float, by: Actor, token: T
         Client.came(run, name=named, token=token, owner=reached.by, lease=lease, deferred=False)
         session = session_of(made, reached.by)
         turn = go_on(session)
-    SESSIONS.put(session)
+    keep_session(session)
     return turn
 
 
@@ -90,16 +90,11 @@ def current_turn(session: RunSession) -> RemoteTurn:
     if out is None:
         return without_work(session.run.pk, session.claim.token)
     return RemoteTurn(
-        run=session.run,
-        token=session.claim.token,
-        seq=session.snapshot.seq,
-        kind=UNDO if out.undoes else out.step.kind,
-        step=out.step,
-        effect=out.undo or out.effect,
-        undoes=out.undoes,
+        run=session.run, token=session.claim.token, seq=session.snapshot.seq,
+        kind=UNDO if out.undoes else out.step.kind, step=out.step, effect=out.undo or out.effect, undoes=out.undoes,
         state=translate_history.left_by(out.undoes, session.run.plan) if out.undoes else session.snapshot.state,
         until=session.claim.clock() + timedelta(seconds=session.claim.lease),
-    )
+    )  # fmt: skip
 
 
 def without_work(run_id: int, token: int) -> RemoteTurn:

@@ -25,12 +25,12 @@ from django.db.models import Q
 
 from agents.models import SweeperPass
 from agents.moves import cancel as cancelling
-from agents.questions import offering
-from agents.remote import go_on_without_program, lost_programs
+from agents.questions import answering
+from agents.remote import absent_programs
 from agents.ringing import doorbell, due, queues
 from agents.ringing.ring_pauses import RecentRings
 from agents.runner import version_upgrade
-from agents.threads import resting
+from agents.threads import saving
 from approvals.assignments import claims, escalating
 from approvals.decisions.undoing.settle import settle
 from approvals.models import Delivery, Escalation, Gate, GateClaim
@@ -98,10 +98,10 @@ class Sweeper:
             "ended": self.end_overdue,
             "children": self.children,
             "upgraded": self.upgrade,
-            "missed": lost_programs.miss,
+            "missed": absent_programs.miss,
             "withdrawn": self.withdraw_gates,
             "alone": self.go_on_alone,
-            "resting": resting.rest,
+            "resting": saving.rest,
             "unrun": lambda: unrun.look(AT_ONCE),
         }
         done, faults = dict.fromkeys(parts, 0), []
@@ -158,7 +158,7 @@ class Sweeper:
 
     def ring_for_questions(self) -> int:
         """Ring for questions at gates that no worker has answered; return how many there were."""
-        return self.asked.ring_for_each(*offering.idle(AT_ONCE), most=AT_ONCE)
+        return self.asked.ring_for_each(*answering.idle(AT_ONCE), most=AT_ONCE)
 
     def ring_for_notices(self) -> int:
         """Ring where people are to be told something; return whether they are. One message is enough for all."""
@@ -180,9 +180,9 @@ class Sweeper:
         """Take on external runs that need no program; return how many. One that needs it is tried again later."""
         now, went = time.monotonic(), 0
         quiet = self.alone.quiet(now)
-        for run, token in go_on_without_program.waiting(but=[run for run, _ in quiet]):
+        for run, token in absent_programs.waiting(but=[run for run, _ in quiet]):
             self.alone.rang(run, token, now)
-            went += bool(self._tried(partial(go_on_without_program.go_on, run), "run.not_taken_on", run=run))
+            went += bool(self._tried(partial(absent_programs.go_on, run), "run.not_taken_on", run=run))
         return went
 
     def settle_gates(self) -> int:
@@ -212,8 +212,10 @@ class Sweeper:
 
     def withdraw_gates(self) -> int:
         """Withdraw the gates of programs that are gone for longer than their policies allow; return how many."""
-        forsaken = lost_programs.forsaken().exclude(self._stuck())[:AT_ONCE]
-        return sum(self._closes(gate, partial(lost_programs.withdraw, gate), "gate.not_withdrawn") for gate in forsaken)
+        forsaken = absent_programs.forsaken().exclude(self._stuck())[:AT_ONCE]
+        return sum(
+            self._closes(gate, partial(absent_programs.withdraw, gate), "gate.not_withdrawn") for gate in forsaken
+        )
 
     def _escalates(self, level: Escalation) -> bool:
         """Tell whether the gate is escalated. One that cannot be is tried again after a pause that doubles."""

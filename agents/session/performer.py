@@ -1,7 +1,7 @@
 """The performer interface: runs steps, effects and undos, here or in an external program.
 
 If the agent's code is here, its methods are called in the worker (agents.steps.local_performer). If it is elsewhere,
-the work is handed out (agents.remote.remote_performer): the session is over then, and once the program has done it, its
+the work is handed out (agents.remote.session_cache): the session is over then, and once the program has done it, its
 answer is taken where the call would have returned.
 """
 

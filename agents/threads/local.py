@@ -12,15 +12,15 @@ from django.contrib.auth.models import Group
 from django.db import InterfaceError, OperationalError
 from holdpoint.errors import HoldpointError
 from holdpoint.langgraph import saver_errors
-from holdpoint.langgraph.backend import Change, ChannelHistory, New, Stored, Write, read_pages
+from holdpoint.langgraph.backend import ChannelHistory, New, Stored, Write, read_pages
 
 from agents.work_errors import WorkRefused
 from checkpoints import actors
 from checkpoints.errors import NotVerified, ValueRefused
 from checkpoints.values.ops import DROP, Append
 
-from . import copying, handed, history, places, reading, removing, saving
-from .connections import Connections
+from . import handed, orders, places, reading, saving
+from .handed import Connections
 from .pending import Write as PendingWrite
 from .places import Owner, Place
 from .reading import Found, ListPlace
@@ -105,14 +105,9 @@ class InProcess:
         return (_stored(found) if found else None), seen
 
     def listed(
-        self,
-        thread: str | None,
-        namespace: str | None,
-        *,
-        before: str | None = None,
-        limit: int | None = None,
+        self, thread: str | None, namespace: str | None, *, before: str | None = None, limit: int | None = None,
         only: Mapping[str, Any] | None = None,
-    ) -> Iterator[Stored]:
+    ) -> Iterator[Stored]:  # fmt: skip
         @_settled
         def read(backend: InProcess, below: ListPlace | None, most: int) -> tuple[list[Stored], ListPlace | None]:
             found, place = reading.page(
@@ -124,7 +119,10 @@ class InProcess:
 
     @_lending
     def put(self, thread: str, namespace: str, new: New, seen: Seen | None) -> Seen:
-        fields = {name: _write(change) for name, change in new.changes.items()}
+        fields = {
+            name: value if verb == "set" else Append(value) if verb == "append" else DROP
+            for name, (verb, value) in new.changes.items()
+        }
         made = NewCheckpoint(new.id, new.parent, fields, new.whole, new.invocation)
         return saving.put(self._owner, Place(thread, namespace), made, seen)
 
@@ -144,16 +142,16 @@ class InProcess:
     def history(
         self, thread: str, namespace: str, id: str, channels: Mapping[str, str]
     ) -> Mapping[str, ChannelHistory]:
-        found = history.read_histories(self._owner, Place(thread, namespace), id, channels)
+        found = reading.read_histories(self._owner, Place(thread, namespace), id, channels)
         return {
             name: ChannelHistory(_writes(past.writes), past.stored is not None, past.value)
             for name, past in found.items()
         }
 
-    delete = _ordered(removing.delete)
-    delete_for_runs = _ordered(removing.delete_invocations)
-    copy = _ordered(copying.copy)
-    prune = _ordered(removing.prune)
+    delete = _ordered(orders.delete)
+    delete_for_runs = _ordered(orders.delete_invocations)
+    copy = _ordered(orders.copy)
+    prune = _ordered(orders.prune)
 
     def close(self) -> None:
         """Close the connections that are not in use."""
@@ -161,21 +159,11 @@ class InProcess:
         self.connections.close()
 
 
-def _write(change: Change) -> Any:
-    verb, value = change
-    return value if verb == "set" else Append(value) if verb == "append" else DROP
-
-
 def _stored(checkpoint: Found) -> Stored:
     return Stored(
-        checkpoint.thread,
-        checkpoint.namespace,
-        checkpoint.id,
-        checkpoint.parent,
-        checkpoint.fields,
-        _writes(checkpoint.writes),
-        checkpoint.edited,
-    )
+        checkpoint.thread, checkpoint.namespace, checkpoint.id, checkpoint.parent, checkpoint.fields,
+        _writes(checkpoint.writes), checkpoint.edited,
+    )  # fmt: skip
 
 
 def _writes(writes: Sequence[PendingWrite]) -> list[Write]:

@@ -61,33 +61,48 @@ class Write(NamedTuple):
     value: Any
 
 
-class TaskWrites(NamedTuple):
-    """The ordinary writes of a task, and the row that they are unless it has written before."""
+class WritesRow(NamedTuple):
+    """A row of writes, by its columns: the ordinary ones of a task have the number 0."""
 
     run_id: int
     checkpoint: UUID
     task: str
+    number: int
     path: str
-    writes: Sequence[Numbered]
     codec: int
     value: bytes
     digest: bytes
 
+    def writes(self) -> list[Numbered]:
+        """Return the writes in it, verified. Raises NotVerified."""
+        try:
+            content = payloads.unpack(self.codec, self.value)
+        except ValueError:
+            content = b""
+        if _digest(*self[:5], content) != self.digest:
+            where = f"pending write {self.number} of task {self.task} at checkpoint {self.checkpoint}"
+            raise NotVerified(f"{where} (run {self.run_id})", "it does not match its digest")
+        return [(number, channel, shown) for number, channel, shown in decode_canonical(content)]
 
-def of_task(run_id: int, checkpoint: UUID, task: str, path: str, writes: Sequence[Numbered]) -> TaskWrites:
-    """Return a task's ordinary writes, encoded. Raises ValueRefused."""
-    return TaskWrites(run_id, checkpoint, task, path, writes, *_encoded(run_id, checkpoint, task, path, 0, writes))
+
+def row_of(
+    run_id: int, checkpoint: UUID, task: str, path: str, writes: Sequence[Numbered], *, number: int = 0
+) -> WritesRow:
+    """Return the row of some writes, encoded. Raises ValueRefused."""
+    content, wide = encode_with_width([list(write) for write in writes])
+    digest = _digest(run_id, checkpoint, task, number, path, content)
+    return WritesRow(run_id, checkpoint, task, number, path, *payloads.pack(content, wide=wide), digest)
 
 
-def along(tasks: Sequence[TaskWrites]) -> Along | None:
+def along(rows: Sequence[WritesRow]) -> Along | None:
     """Return what keeps tasks' writes in one run as a part of a save, which fails if one has written before."""
-    if not tasks:
+    if not rows:
         return None
-    values: list[wire.Value] = [wire.int8(tasks[0].run_id)]
-    for task_writes in tasks:
-        place = task_writes.checkpoint.bytes, task_writes.task.encode(), task_writes.path.encode()
-        values += [*place, wire.int2(task_writes.codec), task_writes.value, task_writes.digest]
-    return Along(_along(len(tasks)), values, partial(_apart, tasks))
+    values: list[wire.Value] = [wire.int8(rows[0].run_id)]
+    for row in rows:
+        place = row.checkpoint.bytes, row.task.encode(), row.path.encode()
+        values += [*place, wire.int2(row.codec), row.value, row.digest]
+    return Along(_along(len(rows)), values, partial(_add_tasks, rows))
 
 
 @cache
@@ -97,9 +112,9 @@ def _along(tasks: int) -> str:
     return _ALONG.format(rows=", ".join(f"({row})" for row in rows))
 
 
-def _apart(tasks: Sequence[TaskWrites]) -> None:
-    for task_writes in tasks:
-        add_task(task_writes)
+def _add_tasks(rows: Sequence[WritesRow]) -> None:
+    for row in rows:
+        add_task(row)
 
 
 def add_writes(run_id: int, checkpoint: UUID, task: str, path: str, writes: Sequence[Numbered]) -> None:
@@ -107,48 +122,30 @@ def add_writes(run_id: int, checkpoint: UUID, task: str, path: str, writes: Sequ
     ordinary = [write for write in writes if write[0] >= 0]
     special = [write for write in writes if write[0] < 0]
     if special:
-        rows = [(number, [(number, channel, value)]) for number, channel, value in special]
-        columns = [
-            list(column) for column in zip(*(_row(run_id, checkpoint, task, path, *row) for row in rows), strict=True)
-        ]
-        run_sql(_KEEP if ordinary else _REPLACE, [Int8(run_id), checkpoint, task, path, *columns])
+        rows = [row_of(run_id, checkpoint, task, path, [write], number=write[0]) for write in special]
+        _put(_KEEP if ordinary else _REPLACE, rows)
     if ordinary:
-        add_task(of_task(run_id, checkpoint, task, path, ordinary))
+        add_task(row_of(run_id, checkpoint, task, path, ordinary))
 
 
-def add_task(task_writes: TaskWrites) -> None:
+def add_task(row: WritesRow) -> None:
     """Keep a task's ordinary writes; of a task that has written before, those whose numbers are new."""
-    run_id, checkpoint, task, path, writes, codec, value, digest = task_writes
-    if not run_sql(_ONE, [Int8(run_id), checkpoint, task, Int4(0), path, Int2(codec), value, digest]):
-        _add_more(run_id, checkpoint, task, path, writes)
-
-
-def _add_more(run_id: int, checkpoint: UUID, task: str, path: str, ordinary: Sequence[Numbered]) -> None:
-    """Add those writes of a task that has written before whose numbers are new."""
+    run_id, checkpoint, task, number, path, codec, value, digest = row
+    if run_sql(_ONE, [Int8(run_id), checkpoint, task, Int4(number), path, Int2(codec), value, digest]):
+        return
     with transaction.atomic():
         mine = ThreadWrite.objects.select_for_update().filter(run_id=run_id, checkpoint=checkpoint, task=task, number=0)
-        row = mine.values_list("codec", "value", "digest", "path").get()
-        before = content(run_id, checkpoint, task, 0, row[3], row[0], bytes(row[1]), bytes(row[2]))
-        there = {number for number, *_ in before}
-        if more := [write for write in ordinary if write[0] not in there]:
-            made = _row(run_id, checkpoint, task, row[3], 0, [*before, *more])
-            run_sql(_REPLACE, [Int8(run_id), checkpoint, task, row[3], *([column] for column in made)])
+        path, codec, *stored = mine.values_list("path", "codec", "value", "digest").get()
+        before = WritesRow(run_id, checkpoint, task, 0, path, codec, *map(bytes, stored)).writes()
+        numbers = {number for number, *_ in before}
+        if more := [write for write in row.writes() if write[0] not in numbers]:
+            _put(_REPLACE, [row_of(run_id, checkpoint, task, path, [*before, *more])])
 
 
-def _row(
-    run_id: int, checkpoint: UUID, task: str, path: str, number: int, writes: Sequence[Numbered]
-) -> tuple[Int4, Int2, bytes, bytes]:
-    """Return the number, codec, value and digest of a row."""
-    codec, value, digest = _encoded(run_id, checkpoint, task, path, number, writes)
-    return Int4(number), Int2(codec), value, digest
-
-
-def _encoded(
-    run_id: int, checkpoint: UUID, task: str, path: str, number: int, writes: Sequence[Numbered]
-) -> tuple[int, bytes, bytes]:
-    content, wide = encode_with_width([list(write) for write in writes])
-    codec, value = payloads.pack(content, wide=wide)
-    return codec, value, _digest(run_id, checkpoint, task, number, path, content)
+def _put(statement: str, rows: Sequence[WritesRow]) -> None:
+    run_id, checkpoint, task, _, path, *_ = rows[0]
+    columns = zip(*((Int4(row.number), Int2(row.codec), row.value, row.digest) for row in rows), strict=True)
+    run_sql(statement, [Int8(run_id), checkpoint, task, path, *map(list, columns)])
 
 
 def asks(run_id: int, checkpoint: UUID) -> bool:
@@ -159,24 +156,10 @@ def asks(run_id: int, checkpoint: UUID) -> bool:
 def read(run_id: int, checkpoints: Iterable[UUID]) -> dict[UUID, list[Write]]:
     """Return the writes of some checkpoints of a run, in LangGraph's order. Raises NotVerified."""
     found: dict[UUID, list[Write]] = defaultdict(list)
-    for _, checkpoint, task, number, path, codec, value, digest in run_sql(_READ, [Int8(run_id), list(checkpoints)]):
-        for write_number, channel, shown in content(run_id, checkpoint, task, number, path, codec, value, digest):
-            found[checkpoint].append(Write(path, task, write_number, channel, shown))
+    for columns in run_sql(_READ, [Int8(run_id), list(checkpoints)]):
+        row = WritesRow._make(columns)
+        found[row.checkpoint] += [Write(row.path, row.task, *write) for write in row.writes()]
     return {checkpoint: sorted(writes, key=lambda write: write[:3]) for checkpoint, writes in found.items()}
-
-
-def content(
-    run_id: int, checkpoint: UUID, task: str, number: int, path: str, codec: int, value: bytes, digest: bytes
-) -> list[Numbered]:
-    """Return the writes in a row, verified. Raises NotVerified."""
-    try:
-        held = payloads.unpack(codec, value)
-    except ValueError:
-        held = b""
-    if _digest(run_id, checkpoint, task, number, path, held) != digest:
-        where = f"pending write {number} of task {task} at checkpoint {checkpoint} (run {run_id})"
-        raise NotVerified(where, "it does not match its digest")
-    return [(write_number, channel, shown) for write_number, channel, shown in decode_canonical(held)]
 
 
 def _digest(run_id: int, checkpoint: UUID, task: str, number: int, path: str, content: bytes) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from threading import Lock
 from typing import NamedTuple
 from uuid import UUID
@@ -18,6 +17,7 @@ from psycopg.types.numeric import Int8
 from agents.models import GraphThread
 from agents.models.graph_thread import NO_MASK
 from agents.remote import plans
+from agents.work_errors import WorkRefused
 from checkpoints import store
 from checkpoints.actors import Actor
 from checkpoints.errors import NoSuchCheckpoint
@@ -25,10 +25,7 @@ from checkpoints.models import Plan, Run
 from checkpoints.postgresql.sql import make_storable, run_sql
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.store import Snapshot
-from checkpoints.store.claims import Claim
 from checkpoints.values.canonical_json import encode_canonical
-
-from .errors import ThreadRefused
 
 STEP, BEGUN, EMPTIED = "graph", "input", "emptied"  # steps of checkpoints: of the graph, and of empty states
 NOTHING = (BEGUN, EMPTIED)
@@ -50,6 +47,37 @@ SELECT r.token, r.head, r.seq, r.status, r.reason, t.mask
 FROM checkpoints_run r JOIN agents_graphthread t ON t.run_id = r.id WHERE r.id = $1
 """
 _LOCKED = f"{_STANDING} FOR NO KEY UPDATE OF r"
+
+
+class ThreadMoved(WorkRefused):
+    """Somebody else has written the thread. Invoke the graph again: it goes on from the thread as it is now."""
+
+    code = "thread_moved"
+
+
+class ThreadEnded(WorkRefused):
+    """The thread's run has ended. Rewind it on its page to go on, or use another thread_id."""
+
+    code = "thread_ended"
+
+
+class ThreadHeld(WorkRefused):
+    """Something holds a checkpoint of the thread, so that it cannot be removed."""
+
+    code = "thread_held"
+
+
+class ThreadTaken(WorkRefused):
+    """The checkpoint's id, or the thread to copy to, is in use."""
+
+    code = "thread_taken"
+
+
+class ThreadRefused(WorkRefused):
+    """The name of a thread or a checkpoint cannot be used."""
+
+    code = "thread_refused"
+    status = 422
 
 
 @dataclass(frozen=True)
@@ -106,10 +134,6 @@ class ThreadRun(NamedTuple):
         except NoSuchCheckpoint:
             return None
         return found if found.run_id == self.run_id else None
-
-    def claim(self, now: Standing) -> Claim:
-        """Return the claim of whoever writes the run, to release it."""
-        return Claim(self.run_id, now.token, 0.0, now.head, now.seq, STEP, 1, datetime.now(UTC))
 
     def standing(self, *, lock: bool = False) -> Standing:
         """Return the run as it is now; with `lock`, once nobody is writing it, and until the transaction ends."""

@@ -3,32 +3,41 @@
 A put goes on from a parent. If that is the head, it is one save; an earlier one makes a branch, as a rewind does; none
 begins the thread anew from its empty beginning. `seen` says what the program knows: the claim and the head as of its
 last read or put. Two programs that both go on from one head are so told apart: the first one wins.
+
+Nobody tells a checkpointer that an invocation is over, so a thread's run waits once its lease is.
+
+Whose programs wrote a thread, beside who began it, is recorded: they are authors of what its graph asks about. See
+approvals.policy.authorship, which reads these events. An event too many is a person too many who is apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from psycopg.types.numeric import Int8
 
 from agents.models import ThreadCall
+from agents.remote.reach import record_writer
+from agents.remote.session_cache import RunCache
+from approvals.policy import authorship
 from checkpoints import crash_points, store
+from checkpoints.actors import SYSTEM
 from checkpoints.errors import Fenced
-from checkpoints.models import Run
+from checkpoints.models import Plan, Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.store import Header, Snapshot, claims
 from checkpoints.store.claims import Claim
 from checkpoints.values.ops import DROP, Append, Write
 
-from . import handed, kept_runs, pending, places, writers
-from .errors import ThreadEnded, ThreadMoved, ThreadRefused, ThreadTaken
-from .kept_runs import KeptRun
+from . import handed, pending, places
 from .pending import Numbered
-from .places import Owner, Place, Standing, ThreadRun
+from .places import Owner, Place, Standing, ThreadEnded, ThreadMoved, ThreadRefused, ThreadRun, ThreadTaken
 
 LEASE = 60.0  # seconds after a put until the run rests, unless another put comes
 POSITION = "langgraph"
@@ -36,6 +45,16 @@ HEADER = Header("step", places.STEP, places.STEP)
 EMPTY = Header("step", places.EMPTIED, places.STEP)
 _FIRST = "SELECT id FROM checkpoints_checkpoint WHERE run_id = $1 AND seq = 1"
 WAITS = "The graph waits for an answer to its interrupt."
+_KNOWN = """
+SELECT EXISTS (SELECT FROM checkpoints_event
+  WHERE run_id = $1 AND kind = 'program.joined' AND kind <> 'checkpoint.saved' AND actor = $2)
+"""
+AT_ONCE = 200
+RESTS = "The thread waits for its next message."
+_OVER = f"""
+SELECT r.id FROM checkpoints_run r JOIN agents_graphthread t ON t.run_id = r.id
+WHERE r.status = 'running' AND r.lease_until < clock_timestamp() ORDER BY r.id LIMIT {AT_ONCE}
+"""  # noqa: S608 - a constant
 
 
 class Seen(NamedTuple):
@@ -43,6 +62,17 @@ class Seen(NamedTuple):
 
     token: int
     head: UUID | None
+
+
+class KeptRun(NamedTuple):
+    """A run's head, and the claim under which it was written."""
+
+    snapshot: Snapshot
+    claim: Claim
+
+
+# To load a run for every put would cost more than the put.
+RUNS: RunCache[KeptRun] = RunCache(largest=64 * 1024 * 1024)
 
 
 @dataclass(frozen=True)
@@ -63,13 +93,13 @@ def put(owner: Owner, place: Place, new: NewCheckpoint, seen: Seen | None) -> Se
     ValueRefused and StateTooLarge.
     """
     thread = places.opened(owner, place)
-    writers.note(owner, thread)
-    with kept_runs.alone(thread.run_id):
-        kept = kept_runs.take(thread.run_id)
+    note_writer(owner, thread)
+    with RUNS.alone(thread.run_id):
+        kept = RUNS.take(thread.run_id)
         made = _at_once(owner, thread, kept, new, seen) or _looked_up(owner, thread, kept, new, seen)
         if isinstance(made, Seen):
             return made
-        kept_runs.put(thread.run_id, made)
+        RUNS.put(thread.run_id, made)
     return Seen(made.claim.token, made.snapshot.id)
 
 
@@ -79,26 +109,18 @@ def _at_once(
     """Save onto the kept head, in one statement; None where there is more to do."""
     if cached is None or seen != (cached.claim.token, cached.snapshot.id) or new.parent is None:
         return None
-    if thread.stored(new.parent) != cached.snapshot.id or new.invocation not in (
-        "",
-        invocation_of(cached.snapshot.state),
-    ):
+    known = ("", invocation_of(cached.snapshot.state))
+    if thread.stored(new.parent) != cached.snapshot.id or new.invocation not in known:
         return None
     try:
         with handed.taken_along(thread.run_id) as tasks:
-            return _saved(owner, thread, cached.snapshot, cached.claim, new, along=pending.along(tasks))
+            return _saved(owner, thread, cached.snapshot, cached.claim, new, pending.along(tasks))
     except (Fenced, IntegrityError):  # the latter where a task has written before
         return None
 
 
 def _saved(
-    owner: Owner,
-    thread: ThreadRun,
-    base: Snapshot,
-    claim: Claim,
-    new: NewCheckpoint,
-    *,
-    along: store.Along | None = None,
+    owner: Owner, thread: ThreadRun, base: Snapshot, claim: Claim, new: NewCheckpoint, along: store.Along | None = None
 ) -> KeptRun:
     writes, id = _writes(base, new), thread.stored(new.id)
     made = store.save(base, writes, claim=claim, header=HEADER, actor=owner.by, id=id, along=along)
@@ -127,9 +149,7 @@ def _looked_up(
                 raise ended(thread, now)
             if seen is not None and not _stands(seen, now):
                 raise moved(thread)
-            claim = claims.claim_at(
-                thread.run_id, now.token, now.head, worker=owner.worker, lease=LEASE, by=owner.by
-            )  # fmt: skip
+            claim = claims.claim_at(thread.run_id, now.token, now.head, worker=owner.worker, lease=LEASE, by=owner.by)
             if claim is None:
                 raise moved(thread)
             crash_points.point("thread_claimed", str(thread.run_id))
@@ -160,10 +180,8 @@ def _placed(owner: Owner, thread: ThreadRun, head: Snapshot, claim: Claim, new: 
         begins = head = store.save(head, empty, claim=claim, header=EMPTY, actor=owner.by)
     if begins.id == head.id:
         return _saved(owner, thread, head, claim, new)
-    made = store.move_head(
-        begins, _writes(begins, new), claim=claim, header=HEADER, actor=owner.by, id=thread.stored(new.id)
-    )  # fmt: skip
-    return KeptRun(made, claim)
+    writes, id = _writes(begins, new), thread.stored(new.id)
+    return KeptRun(store.move_head(begins, writes, claim=claim, header=HEADER, actor=owner.by, id=id), claim)
 
 
 def _beginning(thread: ThreadRun) -> Snapshot | None:
@@ -231,7 +249,7 @@ def moved(thread: ThreadRun) -> ThreadMoved:
 def put_writes(owner: Owner, place: Place, id: str, writes: Sequence[Numbered], *, task: str, path: str) -> None:
     """Keep a task's writes at a checkpoint, which may not be saved yet. Raises ValueRefused and ThreadRefused."""
     thread = places.opened(owner, place)
-    writers.note(owner, thread)
+    note_writer(owner, thread)
     pending.add_writes(thread.run_id, thread.stored(id), task, path, writes)
     if any(number == pending.INTERRUPTED for number, *_ in writes):
         _wait(owner, thread)
@@ -245,4 +263,31 @@ def _wait(owner: Owner, thread: ThreadRun) -> None:
     with transaction.atomic():
         now = thread.standing(lock=True)
         if now.status == Run.Status.RUNNING:
-            claims.release(thread.claim(now), status=Run.Status.WAITING, reason=WAITS, by=owner.by)
+            claim = Claim(thread.run_id, now.token, 0.0, now.head, now.seq, places.STEP, 1, datetime.now(UTC))
+            claims.release(claim, status=Run.Status.WAITING, reason=WAITS, by=owner.by)
+
+
+def note_writer(owner: Owner, thread: ThreadRun) -> None:
+    """Record who writes, where that is somebody else than who began the thread's run; once for each."""
+    if owner.person is not None and owner.person.pk != thread.starter:
+        _record(thread, owner.person)
+
+
+def take_writers_along(owner: Owner, thread: str, to: str) -> None:
+    """Make the authors of a thread those of its copy too."""
+    run = Run(team=owner.team, plan=Plan(agent=owner.agent), thread=thread)
+    wrote = {contribution.person for contribution in authorship.contributions(run, UUID(int=0), "")}
+    for copied in places.of_thread(owner, to)[:1]:
+        for person in User.objects.filter(pk__in=wrote - {copied.starter}).order_by("pk"):
+            _record(copied, person)
+
+
+def _record(thread: ThreadRun, person: User) -> None:
+    if not run_sql(_KNOWN, [Int8(thread.run_id), f"user:{person.pk}"])[0][0]:
+        record_writer(Run.objects.get(pk=thread.run_id), person)
+
+
+def rest() -> int:
+    """Let the runs of threads wait that nobody has written for a while; return how many. Their claims stay valid."""
+    found = [run for (run,) in run_sql(_OVER, [])]
+    return claims.rest(found, reason=RESTS, by=SYSTEM) if found else 0

@@ -15,7 +15,7 @@ from django.views import defaults
 from redis.exceptions import RedisError
 
 from agents.access import Gone
-from agents.api.protocol import answer_problem, problems
+from agents.api.protocol import problems
 from approvals.middleware import Respond
 
 FULL = (errno.ENOSPC, errno.EDQUOT)  # a disk without room, such as that of the uploaded files
@@ -67,7 +67,7 @@ def refuse_nul(get_response: Respond) -> Respond:
         if in_path:
             return problems.not_found(request) if of_api else not_found(request, Http404())
         words = "An address holds no NUL (%00)."
-        return answer_problem(request, 422, words) if of_api else bad_request(request, BadRequest(words))
+        return problems.answer_problem(request, 422, words) if of_api else bad_request(request, BadRequest(words))
 
     return respond
 

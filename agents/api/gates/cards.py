@@ -6,8 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from agents.api.protocol import refuse_unknown
-from agents.api.runs.moves import Order
+from agents.api.protocol.schemas import Order, refuse_unknown
 from approvals.cards import drawing
 from approvals.cards.action import VERDICTS
 from approvals.cards.card import IDENTIFIER, RISKS, Card

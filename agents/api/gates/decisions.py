@@ -1,8 +1,9 @@
-"""Deciding a gate: one verdict for the whole gate, or one for each of its actions."""
+"""Decisions: of one gate, of several of one kind by one order, and undoing one's own."""
 
 from __future__ import annotations
 
 import secrets
+from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
@@ -11,27 +12,22 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from agents.access import reader_of
-from agents.api.protocol import (
-    ApiSchema,
-    GateId,
-    Key,
-    answer_json,
-    confirmation_of,
-    keep_answer,
-    one_of,
-    optional_one_of,
-    own_key,
-    require_scope,
-)
-from agents.api.runs.moves import Order
+from agents.api.gates.gates import DIGEST, GateHead
+from agents.api.protocol.answers import answer_json
+from agents.api.protocol.auth import confirmation_of, require_scope
+from agents.api.protocol.idempotency_keys import Key, do_once, keep_answer, own_key
+from agents.api.protocol.schemas import ApiSchema, GateId, Order, one_of, optional_one_of
 from agents.models import TokenScope
 from approvals.decisions import deciding
+from approvals.decisions.bulk import orders
+from approvals.decisions.bulk.carrying_out import carry_out
+from approvals.decisions.bulk.orders import BulkChoice, BulkProgress, BulkSubmission
 from approvals.decisions.decision_impact import LENGTH
 from approvals.decisions.submission import MOST_NAMED, Submission
+from approvals.decisions.undoing.take_back import recorded, take_back_within
 from approvals.models import Decision
+from approvals.policy.bulk import MOST
 from approvals.views.access import gate_or_404
-
-from .gates import DIGEST, GateHead
 
 router = Router(tags=["gates"], auth=require_scope(TokenScope.DECIDE))
 LINES = {"lines": [{"sku": "COF-250", "quantity": 24, "price": "6.40"}]}
@@ -173,3 +169,138 @@ def said_in(decision: Decide) -> dict[str, Any]:
 def _plain(action: OnAction) -> dict[str, Any]:
     """Return the members that were filled in."""
     return {name: value for name, value in action.model_dump().items() if value not in (None, "")}
+
+
+class GateToDecide(Order):
+    """One gate of a bulk decision, as you read it."""
+
+    example: ClassVar = {"gate": 42, "seen": DIGEST, "shown": ""}
+
+    gate: int = Field(ge=1, le=2**63 - 1)
+    """The gate's number."""
+    seen: str = Field(pattern="^[0-9a-f]{64}$")
+    """The `digest` of the gate as you read it. If the proposal has changed since, this gate is refused."""
+    shown: str = Field("", pattern=f"^([0-9a-f]{{{LENGTH}}})*$", max_length=2_000 * LENGTH)
+    """The `shown` of the gate's impacts for this decision; empty: record it whatever it does."""
+
+
+class DecideTogether(Order):
+    """One person's one verdict on several gates of one kind."""
+
+    example: ClassVar = {
+        "verdict": "approve", "comment": "Checked against the ledger.", "then": "stop", "second_look": True,
+    }  # fmt: skip
+
+    verdict: Annotated[str, one_of(("approve", "reject"))]
+    """The verdict on each of them."""
+    gates: list[GateToDecide] = Field(min_length=1, max_length=MOST)
+    """The gates, each once: of the same agent, step and policy, asking about the same tools."""
+    comment: str
+    """The reason. It is recorded with each decision; after a rejection each agent reads it."""
+    then: str = Field("", json_schema_extra=optional_one_of("stop", "back"))
+    """Required for a rejection: stop the runs, or send each back to the step that its gate names."""
+    second_look: bool = False
+    """Whether you looked at each of them. An approval needs it (422 without)."""
+
+
+class GateResult(ApiSchema):
+    """The result for one gate."""
+
+    example: ClassVar = {"gate": 42, "state": "decided", "decision": 311, "status": "decided", "code": "", "detail": ""}
+
+    gate: int
+    """The gate's number."""
+    state: Annotated[str, one_of(("decided", "refused", "waiting"))]
+    """decided: your decision is recorded. refused: it is not, and `code` says why. waiting: not yet."""
+    decision: int | None
+    """The decision's number; null if there is none."""
+    status: str
+    """The gate's status now; empty if you see no such gate. open: others must approve too."""
+    code: str
+    """Why it was refused: as a decision of its own would be, `not_in_bulk` or `not_found`."""
+    detail: str
+    """The same for a person."""
+
+
+class DecidedTogether(ApiSchema):
+    """A bulk decision, gate by gate."""
+
+    example: ClassVar = {"id": 7, "decided": 1, "refused": 0, "finished_at": "2026-03-02T09:21:40.555012Z"}
+
+    id: int
+    """Its number; `bulk` in the events of its decisions."""
+    decided: int
+    """How many gates it decided."""
+    refused: int
+    """How many it did not."""
+    finished_at: datetime | None
+    """When it came to its end."""
+    results: list[GateResult]
+    """The results, in the order sent."""
+
+
+@router.post("/decisions", response={201: DecidedTogether}, summary="Decide several gates")
+def decide_gates(request: HttpRequest, order: DecideTogether, key: Key) -> HttpResponse:
+    """Decide several gates of one kind. Each is decided or refused by itself; none is decided twice.
+
+    Refused is what the policy does not let people decide together (`not_in_bulk`), what you do not see (`not_found`),
+    and whatever a decision of that gate alone would be refused for.
+    """
+    reader = reader_of(request)
+
+    def say() -> HttpResponse:
+        chosen = [BulkChoice(gate.gate, bytes.fromhex(gate.seen), gate.shown) for gate in order.gates]
+        sent = BulkSubmission(
+            key=own_key(request, key) or secrets.token_hex(16), verdict=order.verdict, gates=chosen,
+            comment=order.comment, then=order.then, second_look=order.second_look,
+        )  # fmt: skip
+        taken = orders.take(sent, by=reader)
+        carry_out(taken, by=reader, confirmed=confirmation_of(request))
+        taken.refresh_from_db()
+        found = orders.progress(taken, reader=reader)
+        return answer_json(DecidedTogether.model_validate(_progress_members(found)), http_status=201)
+
+    return keep_answer(request, key, say)
+
+
+def _progress_members(progress: BulkProgress) -> dict[str, Any]:
+    results = [
+        {
+            "gate": result.item.gate_id, "state": result.state, "code": result.item.code, "detail": result.item.words,
+            "decision": result.decision.pk if result.decision else None,
+            "status": result.gate.status if result.gate else "",
+        }
+        for result in progress.results
+    ]  # fmt: skip
+    return {
+        "id": progress.order.pk, "decided": progress.decided, "refused": progress.refused,
+        "finished_at": progress.order.finished_at, "results": results,
+    }  # fmt: skip
+
+
+class UndoOrder(Order):
+    """The decision to undo."""
+
+    example: ClassVar = {"decision": 311}
+
+    decision: int | None = Field(None, ge=1, lt=2**63)
+    """Your decision's number. Another one, or one that counts no more, is not undone; null: the one that counts."""
+
+
+@router.post("/{int:gate_id}/undos", response={201: Decided}, summary="Undo a decision")
+def undo_decision(request: HttpRequest, gate_id: GateId, undo: UndoOrder, key: Key) -> HttpResponse:
+    """Take your own decision back while the gate is still open, so that it counts no more.
+
+    Refused where the policy has no undo window, and once the gate is closed.
+    """
+    gate, reader = gate_or_404(request, gate_id), reader_of(request)
+
+    def say() -> HttpResponse:
+        taken = take_back_within(gate, by=reader, decision=undo.decision)
+        now = gate_or_404(request, gate_id)
+        values = {"id": taken.pk, "verdict": taken.verdict, "actions": taken.by_action, "gate": now}
+        undone = Decided.model_validate(values, context={"standing": now.standing(), "reader": reader})
+        return answer_json(undone, http_status=201)
+
+    with recorded(gate, by=reader):
+        return do_once(request, key, say)

@@ -12,9 +12,10 @@ from ninja import Router
 from pydantic import Field
 
 from agents.access import reader_of
-from agents.api.protocol import ApiSchema, GateId, answer_json, require_scope
+from agents.api.protocol.answers import answer_json
+from agents.api.protocol.auth import require_scope
 from agents.api.protocol.idempotency_keys import Key, do_once
-from agents.api.runs.moves import Order
+from agents.api.protocol.schemas import ApiSchema, GateId, Order
 from agents.models import TokenScope
 from approvals.assignments import claims, reassigning
 from approvals.assignments.errors import NotAsked

@@ -11,19 +11,11 @@ from ninja import Query, Router
 from pydantic import Field
 
 from agents.access import reader_of
-from agents.api.protocol import (
-    ApiSchema,
-    GateId,
-    Hex,
-    Page,
-    Paging,
-    Text,
-    answer_json,
-    gate_page,
-    one_of,
-    require_scope,
-)
-from agents.api.protocol.exact_json import splice_json
+from agents.api.gates.desk import DeskAnswer
+from agents.api.gates.masking import PART, CardPartAnswer, card_of, card_parts, outcome_of
+from agents.api.protocol.answers import Page, Paging, answer_json, splice_json
+from agents.api.protocol.auth import require_scope
+from agents.api.protocol.schemas import ApiSchema, GateId, Hex, Text, gate_page, one_of
 from agents.models import TokenScope
 from approvals.consequences.outcome_fates import STATES, read_fates
 from approvals.models import Gate, Outcome, Proposal
@@ -38,10 +30,6 @@ from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import encode_canonical
-
-from .card_parts import PART, CardPartAnswer, card_parts
-from .desk import DeskAnswer
-from .masking import card_of, outcome_of
 
 router = Router(tags=["gates"], auth=require_scope(TokenScope.SEE))
 DIGEST = "5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7"

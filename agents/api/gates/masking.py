@@ -1,16 +1,22 @@
-"""Masks a gate's saved values for the API: secrets become placeholders, the rest keeps its exact bytes. Pure.
+"""A gate's saved values for the API: secrets become placeholders, the rest keeps its exact bytes; who says which part.
 
 The API shows what the gate's page shows: whoever reads it may decide.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import suppress
+from typing import Annotated, Any, ClassVar
 
+from agents.api.protocol.schemas import ApiSchema, one_of
 from approvals.cards import answer as answering
-from approvals.cards.card import state_veil
+from approvals.cards.card import Card, state_veil
+from approvals.cards.quote import quoted
 from approvals.decisions import edit_state
 from approvals.models import Gate, Outcome, Proposal
+from approvals.presentation.gate_facts.namesakes import namesakes_of
+from approvals.presentation.gate_facts.provenance import CALL, PLAN, PROGRAM, TOOL, Provenance
+from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.runs.plans import spec_of
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
@@ -55,3 +61,28 @@ def outcome_of(gate: Gate, outcome: Outcome) -> dict[str, bytes]:
         "answer": encode_canonical(answering.masked(card, outcome.answered)),
         "patch": encode_canonical(state.patch(outcome.state_patch)),
     }
+
+
+PART = {"at": "/title", "by": PROGRAM, "words": "Title by payouts"}
+
+
+class CardPartAnswer(ApiSchema):
+    """One part of a card, and its author."""
+
+    example: ClassVar = {"at": PART["at"], "by": PART["by"], "words": PART["words"]}
+
+    at: str
+    """JSON Pointer into `card`."""
+    by: Annotated[str, one_of((PROGRAM, PLAN, TOOL, CALL))]
+    """program: the external program that asks. plan: an agent of this server. tool: the people who registered the tool.
+    call: it is what would run."""
+    words: str
+    """The mark to show beside it; empty: it may be shown as Holdpoint's own."""
+
+
+def card_parts(gate: Gate, card: Card) -> bytes:
+    """Return the parts of a card as JSON. Needs the gate's run with its plan."""
+    named: dict[int, str] = {}
+    with suppress(NoSuchCheckpoint):  # where the gate is closed, retention may have removed the state
+        named = namesakes_of(gate, quoted(card.quotes, gate.saved.state)) if card.quotes else {}
+    return encode_canonical(Provenance.of(gate).parts_as_json(card, named))

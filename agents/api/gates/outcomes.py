@@ -1,7 +1,8 @@
-"""The outcome of a gate, for the program that waits for it: the exact edits and the grants."""
+"""The outcome of a gate, for the program that waits for it: its exact edits and grants; and the receipt of a gate."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
 from django.db.models import F, QuerySet, prefetch_related_objects
@@ -9,18 +10,23 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from agents.api.protocol import ApiSchema, GateId, exact_json, gate_page, one_of, require_scope, token_of
+from agents.access import reader_of
+from agents.api.gates.gates import DIGEST, STATE_WORDS, Ending, encode_ending
+from agents.api.protocol.answers import answer_json
+from agents.api.protocol.auth import require_scope, token_of
+from agents.api.protocol.schemas import ApiSchema, GateId, gate_page, one_of
 from agents.api.protocol.waiting import AGAIN, AWAITS, LONGEST
 from agents.models import Effect, TokenScope
-from agents.remote import lost_programs
+from agents.remote import reach
 from approvals.models import Gate, Outcome
-from approvals.views.access import gate_or_404
+from approvals.presentation.gate_facts.fate_words import RESULTS
+from approvals.presentation.gate_page.page import GatePage
+from approvals.presentation.gate_page.receipt import ReceiptLine
+from approvals.views.access import gate_or_404, shown_or_404
 from checkpoints.models import Run
 from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
 from checkpoints.values import patch
 from checkpoints.values.canonical_json import encode_canonical
-
-from .gates import Ending, encode_ending
 
 router = Router(tags=["gates"], auth=require_scope(TokenScope.SEE))
 
@@ -93,7 +99,7 @@ def get_outcome(request: HttpRequest, gate_id: GateId, asked: Query[OutcomeQuery
     gate = gate_or_404(request, gate_id)
     # Noted once a request: no wait is so long that its program counts as lost meanwhile.
     if not getattr(request, "scope", {}).get(AGAIN):
-        lost_programs.listens(gate.run, token_of(request))
+        reach.listens(gate.run, token_of(request))
     answer = answer_outcome(gate)
     if gate.status == Gate.Status.OPEN:
         answer[AWAITS] = f"gate.{gate.pk}"
@@ -109,7 +115,7 @@ def answer_outcome(gate: Gate) -> HttpResponse:
         gate=gate.pk, url=gate_page(gate.pk), run=gate.run_id, status=gate.status, run_status=gate.run.status,
         version=gate.version, grants=_grants(outcome),
     )  # fmt: skip
-    return exact_json.answer_json(head, outcome=encode_ending(gate), edits=encode_canonical(_edits(gate, outcome)))
+    return answer_json(head, outcome=encode_ending(gate), edits=encode_canonical(_edits(gate, outcome)))
 
 
 def _grants(outcome: Outcome | None) -> list[Granted]:
@@ -135,3 +141,148 @@ def _edits(gate: Gate, outcome: Outcome | None) -> dict[str, Any]:
         if before is not None and (ops := patch.diff(before.arguments, action.arguments)):
             found[action.id] = action.redaction.patch(ops)
     return found
+
+
+receipts = Router(tags=["gates"], auth=require_scope(TokenScope.SEE))
+
+
+class ReceiptEffect(ApiSchema):
+    """One effect that was let run."""
+
+    example: ClassVar = {
+        "effect": "pay", "title": "Pay the refund", "action": "pay", "amount": "€120.00", "key": "",
+        "begun_at": "2026-03-02T09:21:41.104112Z", "ended_at": "2026-03-02T09:21:41.604112Z", "undone_at": None,
+        "attempts": 1, "error": "", "returned": {"payment, id": "pay_31"},
+    }  # fmt: skip
+
+    effect: str = Field(validation_alias="step")
+    """The effect's step."""
+    title: str = Field(validation_alias="effect")
+    """The step's title."""
+    action: str
+    """The action that it performs, by its id; empty: none of its own."""
+    amount: str
+    """The action's pinned amounts; empty: none."""
+    state: Annotated[str, one_of(tuple(RESULTS))] = Field(description=STATE_WORDS, examples=["done"])
+    key: str
+    """The idempotency key, by which the provider knows it; empty: none yet."""
+    begun_at: datetime | None
+    """When it was last begun."""
+    ended_at: datetime | None
+    """When it ended."""
+    undone_at: datetime | None
+    """When it was undone."""
+    attempts: int
+    """How often it was begun."""
+    error: str
+    """Why it failed: data, never markup. Empty for those who do not see the run."""
+    returned: dict[str, str]
+    """The first values that it returned, by their places, with secrets masked; the provider's reference among them.
+    None for those who do not see the run."""
+
+    @staticmethod
+    def resolve_action(line: ReceiptLine) -> str:
+        return line.action.id if line.action else ""
+
+    @staticmethod
+    def resolve_key(line: ReceiptLine) -> str:
+        return line.done.key if line.done else ""
+
+    @staticmethod
+    def resolve_begun_at(line: ReceiptLine) -> datetime | None:
+        return line.done.begun_at if line.done else None
+
+    @staticmethod
+    def resolve_ended_at(line: ReceiptLine) -> datetime | None:
+        return line.done.ended_at if line.done else None
+
+    @staticmethod
+    def resolve_undone_at(line: ReceiptLine) -> datetime | None:
+        return line.done.undone_at if line.done else None
+
+    @staticmethod
+    def resolve_attempts(line: ReceiptLine) -> int:
+        return line.done.attempts if line.done else 0
+
+    @staticmethod
+    def resolve_returned(line: ReceiptLine) -> dict[str, str]:
+        return dict(line.returned)
+
+
+class ReceiptVoterAnswer(ApiSchema):
+    """A person whose decision counted."""
+
+    example: ClassVar = {
+        "name": "Ann Okafor", "verdict": "Approved", "at": "2026-03-02T09:21:40.555012Z", "seen": DIGEST,
+    }  # fmt: skip
+
+    name: str
+    """Who decided."""
+    verdict: str
+    """Their verdict, in words."""
+    at: datetime
+    """When."""
+    seen: str
+    """The digest of the proposal that they saw, in hex."""
+
+
+class NotRunAnswer(ApiSchema):
+    """Why it is late that nothing has begun."""
+
+    example: ClassVar = {"code": "no_worker", "words": "The run is in the queue, behind others.", "gate": None}
+
+    code: str
+    """failed: the run did. gate: it waits for another gate. program: its program has not taken it up. no_worker: none
+    serves its version. queued: other runs are before it. running: at an earlier step."""
+    words: str
+    """The same in words."""
+    gate: int | None
+    """The gate that it waits for."""
+
+
+class ReceiptAnswer(ApiSchema):
+    """The end of a gate, and the fate of what it let run."""
+
+    example: ClassVar = {
+        "gate": 42, "url": "https://holdpoint.example.com/gates/42/receipt/", "status": "decided", "kind": "approved",
+        "at": "2026-03-02T09:21:40.555012Z", "seen": DIGEST, "to_run": DIGEST, "not_run": None,
+    }  # fmt: skip
+
+    gate: int
+    """The gate."""
+    url: str
+    """The page of its receipt."""
+    status: Annotated[str, one_of(Gate.Status)]
+    """Whether it is still open."""
+    kind: Annotated[str, one_of(Outcome.Kind)] | None
+    """How it ended; null while it is open."""
+    at: datetime | None
+    """When it ended."""
+    decided: list[ReceiptVoterAnswer]
+    """Whose decisions counted."""
+    seen: str
+    """The digest of the proposal that was decided on, in hex."""
+    to_run: str
+    """The digest of what may run, in hex; empty: nothing may."""
+    effects: list[ReceiptEffect]
+    """What was let run, and what became of it."""
+    not_run: NotRunAnswer | None
+    """Where people are told that nothing of it has begun: why; otherwise null."""
+
+
+@receipts.get("/{int:gate_id}/receipt", response=ReceiptAnswer, summary="Read a receipt")
+def get_receipt(request: HttpRequest, gate_id: GateId) -> HttpResponse:
+    """Return what ran under a gate, when, with what result, and who decided it by which digests."""
+    page = GatePage(shown_or_404(request, gate_id), reader_of(request))
+    gate, made = page.gate, page.receipt
+    head = {"gate": gate.pk, "url": f"{gate_page(gate.pk)}receipt/", "status": gate.status}
+    if made is None:
+        nothing: dict[str, Any] = {
+            "kind": None, "at": None, "decided": [], "seen": "", "to_run": "", "effects": [], "not_run": None,
+        }  # fmt: skip
+        return answer_json(ReceiptAnswer.model_validate({**head, **nothing}))
+    values = {
+        "kind": made.ending.kind, "at": made.ending.at, "decided": made.voters, "seen": made.seen,
+        "to_run": made.to_run, "effects": made.lines, "not_run": made.not_run,
+    }  # fmt: skip
+    return answer_json(ReceiptAnswer.model_validate({**head, **values}))

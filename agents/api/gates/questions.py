@@ -10,19 +10,10 @@ from ninja import Router
 from pydantic import Field
 
 from agents.access import reader_of
-from agents.api.protocol import (
-    ApiSchema,
-    GateId,
-    Key,
-    actor_of,
-    answer_json,
-    do_once,
-    keep_answer,
-    one_of,
-    own_key,
-    require_scope,
-)
-from agents.api.runs.moves import Order
+from agents.api.protocol.answers import answer_json
+from agents.api.protocol.auth import actor_of, require_scope
+from agents.api.protocol.idempotency_keys import Key, do_once, keep_answer, own_key
+from agents.api.protocol.schemas import ApiSchema, GateId, Order, one_of
 from agents.models import TokenScope
 from agents.remote import reach
 from agents.work_errors import WorkRefused
@@ -30,6 +21,7 @@ from approvals.gates import questions, thread
 from approvals.models import AgentQuestion, Gate
 from approvals.views.access import gate_or_404
 
+DECIDE, WORK = require_scope(TokenScope.DECIDE), require_scope(TokenScope.WORK)
 router = Router(tags=["gates"], auth=require_scope(TokenScope.SEE))
 
 
@@ -92,12 +84,7 @@ def list_questions(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     return answer_json(QuestionAnswers(items=_read_questions(gate_or_404(request, gate_id))))
 
 
-@router.post(
-    "/{int:gate_id}/questions",
-    auth=require_scope(TokenScope.DECIDE),
-    response={201: QuestionAnswer},
-    summary="Ask the agent",
-)
+@router.post("/{int:gate_id}/questions", auth=DECIDE, response={201: QuestionAnswer}, summary="Ask the agent")
 def ask_agent(request: HttpRequest, gate_id: GateId, order: AskAgent, key: Key) -> HttpResponse:
     """Ask the agent a question. The gate stays open, and may be decided before the answer comes."""
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
@@ -109,12 +96,7 @@ def ask_agent(request: HttpRequest, gate_id: GateId, order: AskAgent, key: Key) 
     return keep_answer(request, key, do)
 
 
-@router.post(
-    "/{int:gate_id}/answers",
-    auth=require_scope(TokenScope.WORK),
-    response={201: QuestionAnswer},
-    summary="Answer a question",
-)
+@router.post("/{int:gate_id}/answers", auth=WORK, response={201: QuestionAnswer}, summary="Answer a question")
 def answer_question(request: HttpRequest, gate_id: GateId, order: SendAnswer, key: Key) -> HttpResponse:
     """Answer a question at your gate. Each question takes one answer."""
     gate = gate_or_404(request, gate_id)

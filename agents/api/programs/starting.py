@@ -10,18 +10,20 @@ from django.http import HttpRequest, HttpResponse
 from pydantic import Field
 
 from agents.access import reader_of
-from agents.api.protocol import Key, actor_of, do_once, require_scope, token_of
-from agents.api.protocol import answer_json as plain
-from agents.api.runs.moves import Order
+from agents.api.protocol.answers import answer_json
+from agents.api.protocol.auth import actor_of, require_scope, token_of
+from agents.api.protocol.idempotency_keys import Key, do_once
+from agents.api.protocol.problems import name_fault
+from agents.api.protocol.schemas import Order
 from agents.api.runs.runs import RunSummary, summed_up
 from agents.api.runs.runs import router as runs
 from agents.definition import registry
-from agents.errors import FieldError, UnknownAgent
+from agents.errors import UnknownAgent
 from agents.models import Client, Registration, TokenScope
 from agents.remote import plans as outside
 from agents.runs import start
 from agents.text import one_line
-from agents.work_errors import WorkInvalid, WorkNotAllowed
+from agents.work_errors import WorkNotAllowed
 from checkpoints.access import token_scope
 from checkpoints.access.missing_permission import say_no_team
 from checkpoints.access.permissions import START_RUN, teams_by_name
@@ -31,29 +33,18 @@ from checkpoints.models.run import PRIORITIES
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 VERSION = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$"
 POLICY = "^[A-Za-z0-9_-]{0,60}$"
-AGENT = Field(
-    "",
-    description="The agent's name; empty with a token for one agent.",
-    pattern=f"{NAME}|^$",
-    examples=["payouts"],
-)
-TEAM = Field(
-    "", description="The team that the run belongs to; empty if there is only one.", max_length=150, examples=[""]
-)
-THREAD = Field(
-    "",
-    description="Your own name for what this belongs to, such as one conversation: its runs are listed together.",
-    max_length=200,
-    examples=["chat-1207"],
-)
+AGENT = Field("", description="The agent's name; empty with a token for one agent.", pattern=f"{NAME}|^$")
+TEAM = Field("", description="The team that the run belongs to; empty if there is only one.", max_length=150)
+THREAD_WORDS = "Your own name for what this belongs to, such as one conversation: its runs are listed together."
+THREAD = Field("", description=THREAD_WORDS, max_length=200)
 
 
 class Start(Order):
     """Start a run."""
 
     example: ClassVar = {
-        "version": "1", "input": {"invoice": 7}, "config": None, "title": "Invoice 7", "within": 604_800,
-        "priority": 2,
+        "agent": "payouts", "version": "1", "input": {"invoice": 7}, "config": None, "team": "", "title": "Invoice 7",
+        "thread": "chat-1207", "within": 604_800, "priority": 2,
     }  # fmt: skip
 
     agent: str = AGENT
@@ -81,7 +72,7 @@ def start_run(request: HttpRequest, order: Start, key: Key) -> HttpResponse:
     def do() -> HttpResponse:
         run = _started(request, order, agent, team)
         whole = Run.objects.select_related("plan", "team", "started_by").get(pk=run.pk)
-        return plain(summed_up(whole), http_status=201, location=f"/api/runs/{run.pk}")
+        return answer_json(summed_up(whole), http_status=201, location=f"/api/runs/{run.pk}")
 
     return do_once(request, key, do, binds=order.model_dump(exclude={"title", "thread"}))
 
@@ -95,7 +86,7 @@ def agent_of(request: HttpRequest, name: str) -> str:
     if bound and name not in ("", bound):
         raise WorkNotAllowed(f"This token is for the agent {bound}, not for {name}.")
     if not (bound or name):
-        raise WorkInvalid([FieldError(pointer="/agent", message="name the agent")])
+        raise name_fault("/agent", "name the agent")
     return bound or name
 
 
@@ -112,28 +103,27 @@ def team_of(request: HttpRequest, name: str, permission: str = START_RUN) -> Gro
     if not chosen:
         raise WorkNotAllowed(say_no_team(by, permission, name))
     named = ", ".join(team.name for team in mine)
-    raise WorkInvalid([FieldError(pointer="/team", message=f"say which of these it is: {named}")])
+    raise name_fault("/team", f"say which of these it is: {named}")
 
 
 def _started(request: HttpRequest, order: Start, agent: str, team: Group) -> Run:
-    known: dict[str, Any] = {"by": actor_of(request), "team": team, "started_by": reader_of(request)}
-    title, known["thread"] = order.title or None, one_line(order.thread, 200)
-    known["priority"] = order.priority
-    known["within"] = None if order.within is None else timedelta(seconds=order.within)
+    known: dict[str, Any] = {
+        "by": actor_of(request), "team": team, "started_by": reader_of(request), "title": order.title or None,
+        "thread": one_line(order.thread, 200), "priority": order.priority,
+        "within": None if order.within is None else timedelta(seconds=order.within),
+    }  # fmt: skip
     if any(name == agent for name, _ in registry.agents()):
         if order.version:
-            words = f"{agent} runs on this server, in its newest version"
-            raise WorkInvalid([FieldError(pointer="/version", message=words)])
-        return start.start_run(agent, order.input, title=title, config=order.config, **known)
+            raise name_fault("/version", f"{agent} runs on this server, in its newest version")
+        return start.start_run(agent, order.input, config=order.config, **known)
     if order.config is not None:
-        words = "external agents have no configuration on this server"
-        raise WorkInvalid([FieldError(pointer="/config", message=words)])
+        raise name_fault("/config", "external agents have no configuration on this server")
     plan = Registration.objects.plan_of(agent, order.version, team=team)
     if plan is None:
         raise UnknownAgent(
             f"{team.name} has no agent {agent}{f' in version {order.version}' if order.version else ''}. Register it "
             f"by POST /api/agents/{agent}/versions, or post its gate to /api/gates, which needs no plan."
         )
-    run = start.start_run(outside.declared(plan), order.input, title=title, **known)
+    run = start.start_run(outside.declared(plan), order.input, **known)
     Client.came(run, token=token_of(request), owner=reader_of(request).pk)
     return run

@@ -25,37 +25,26 @@ from checkpoints.actors import Actor
 
 
 class Bearer(HttpBearer):
-    """Authentication by a token that has the scope."""
+    """Authentication by a token that has the scope; without one by any valid token, for what it does to itself."""
 
-    def __init__(self, scope: TokenScope) -> None:
+    def __init__(self, scope: TokenScope | None) -> None:
         super().__init__()
         self.scope = scope
 
     def authenticate(self, request: HttpRequest, token: str) -> Token:
         """Return the token, and its owner as `request.user`.
 
-        Raises AuthenticationError, TokenNotAllowed, and OwnerLacksFactor for a person's own token.
+        Raises AuthenticationError; where a scope is needed TokenNotAllowed, and OwnerLacksFactor for a person's own
+        token.
         """
         found = tokens.find_token(token)
         if found is None:
             raise AuthenticationError
         request.auth = found  # type: ignore[attr-defined] # counted as its request, whatever comes of it
-        if not found.allows(self.scope):
+        if self.scope and not found.allows(self.scope):
             raise TokenNotAllowed(self.scope, found.scopes)
-        if not found.agent and required.has_none(found.user):
+        if self.scope and not found.agent and required.has_none(found.user):
             raise OwnerLacksFactor
-        request.user = found.user
-        return found
-
-
-class AnyToken(HttpBearer):
-    """Authentication by any valid token, for what one does to itself."""
-
-    def authenticate(self, request: HttpRequest, token: str) -> Token:
-        """Return the token, and its owner as `request.user`. Raises AuthenticationError."""
-        found = tokens.find_token(token)
-        if found is None:
-            raise AuthenticationError
         request.user = found.user
         return found
 

@@ -27,12 +27,11 @@ from django.db import connection, transaction
 from django.http import HttpRequest, HttpResponse
 from ninja import HeaderEx, P
 
+from agents.api.protocol.auth import token_of, who_asks
 from agents.models import Answer
 from agents.work_errors import KeyRefused, KeyReused
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.canonical_json import encode_canonical
-
-from .auth import token_of, who_asks
 
 PRINTABLE = re.compile(r"[\x21-\x7e]{1,200}")
 REPLAYED = "Idempotency-Replayed"
@@ -54,18 +53,13 @@ _LOCK, _UNLOCK = (f"SELECT {name}(hashtextextended($1, 0))" for name in ("pg_adv
 _IN_TURN = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
 _KEEP = "UPDATE agents_answer SET status = $2::smallint, body = $3, media_type = $4, location = $5 WHERE id = $1"
 
-Key = HeaderEx[
-    str,
-    P(
-        default="",
-        alias="Idempotency-Key",
-        title="Idempotency-Key",
-        description="A key of your choice: the same request with the same key is carried out once and gets the same "
-        "answer. A different request with the same key gets 409.",
-        max_length=200,
-        example="9c1f0f5e-nightly-17",
-    ),
-]
+_WORDS = (
+    "A key of your choice: the same request with the same key is carried out once and gets the same answer. A "
+    "different request with the same key gets 409."
+)
+_NAME = "Idempotency-Key"
+_KEY = P(default="", alias=_NAME, title=_NAME, description=_WORDS, max_length=200, example="9c1f0f5e-nightly-17")
+Key = HeaderEx[str, _KEY]
 
 
 def do_once(request: HttpRequest, key: str, do: Callable[[], HttpResponse], *, binds: Any = None) -> HttpResponse:
@@ -115,7 +109,7 @@ def own_key(request: HttpRequest, key: str) -> str:
     """Return the key under which the work records itself: of this request of this person, and no other."""
     if not key:
         return ""
-    named = "\n".join((who_asks(request), key)).encode() + fingerprint(request)
+    named = "\n".join((who_asks(request), key)).encode() + _digest(request, request.body)
     return "api:" + hashlib.sha256(named).hexdigest()
 
 
@@ -163,10 +157,10 @@ def _alone(name: str) -> Iterator[None]:
 
 
 def _asked(request: HttpRequest, key: str) -> bytes:
-    """Return the fingerprint of the request. Raises KeyRefused."""
+    """Return the digest of the request. Raises KeyRefused."""
     if not PRINTABLE.fullmatch(key):
         raise KeyRefused
-    return fingerprint(request)
+    return _digest(request, request.body)
 
 
 def _written(row: int, answer: HttpResponse) -> HttpResponse:
@@ -176,12 +170,8 @@ def _written(row: int, answer: HttpResponse) -> HttpResponse:
     return answer
 
 
-def fingerprint(request: HttpRequest) -> bytes:
-    """Return a digest of the method, path and body."""
-    return _digest(request, request.body)
-
-
 def _digest(request: HttpRequest, body: bytes) -> bytes:
+    """Return a digest of the method, path and body."""
     parts = (request.method or "", request.get_full_path(), hashlib.sha256(body).hexdigest())
     return hashlib.sha256("\n".join(parts).encode()).digest()
 

@@ -1,35 +1,97 @@
-"""Each error of the API as a problem document, which says what to do about it."""
+"""The problem document (RFC 9457) with which each error of the API is answered: it says what to do about it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any, ClassVar
 
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
+from agents import errors
 from agents.access import Gone
+from agents.api.protocol.schemas import ApiSchema
 from agents.definition.fields import strip_prefix
-from agents.errors import (
-    ConfigRefused,
-    DeviceRefused,
-    FieldError,
-    ImpactChanged,
-    InputRefused,
-    NeedsConfirmation,
-    RewindRefused,
-    UnknownAgent,
-)
-from agents.work_errors import KeyRefused, OwnerLacksFactor, TokenNotAllowed, TooManyGates, WorkRefused
+from agents.errors import FieldError
+from agents.work_errors import KeyRefused, OwnerLacksFactor, TokenNotAllowed, TooManyGates, WorkInvalid, WorkRefused
 from approvals.assignments.errors import DeskRefused
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
 from approvals.errors import STATUSES, DecisionRefused, Problem, Rejected, SecondLookNeeded, StaleGate
+from checkpoints import request_ids
 from checkpoints.errors import NotVerified, PlanChanged, ValueRefused
 from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import parse_json
 
-from .problem_details import Fault, answer_problem
+MEDIA_TYPE = "application/problem+json"
 
+
+class Fault(ApiSchema):
+    """One parameter that was refused."""
+
+    example: ClassVar = {"parameter": "status", "detail": "'idle' is none of queued, running"}
+
+    parameter: str
+    """The parameter's name, or a JSON Pointer into the body or the state."""
+    detail: str
+    """What is wrong with it."""
+
+
+class ProblemDetails(ApiSchema):
+    """Problem details (RFC 9457): what went wrong, and what to do about it."""
+
+    example: ClassVar = {
+        "type": "about:blank", "title": "Not Found", "status": 404,
+        "detail": "No such run, or you may not see it. GET /api/runs lists those that you may see.",
+        "code": "stale_token", "instance": "/api/runs/7", "request_id": "5f0c1d2e3b4a49f8a7c6d5e4f3a2b1c0",
+        "errors": [], "impact": None, "changes": None, "gate": 42, "lease_until": None,
+    }  # fmt: skip
+
+    type: str = "about:blank"
+    """Always this value; the status says the kind."""
+    title: str
+    """The status in words."""
+    status: int
+    """The HTTP status."""
+    detail: str
+    """What went wrong, and what to do."""
+    code: str = ""
+    """The reason, for programs; empty if the status says it."""
+    instance: str
+    """The requested path."""
+    request_id: str = ""
+    """The id of the request, as in `X-Request-ID`: the server's log has it."""
+    errors: list[Fault] = []
+    """The refused parameters and members; for status 400 and 422."""
+    impact: dict[str, Any] | None = None
+    """For status 409, if the order would now do something else: what it would do, as POST …/impacts answers it."""
+    changes: list[dict[str, Any]] | None = None
+    """For status 409, if the proposal has changed: what changed since you looked."""
+    gate: int | None = None
+    """The gate at which the run waits: wait for its outcome at /api/gates/{gate}/outcome, then claim the run."""
+    lease_until: datetime | None = None
+    """Until when the run stays claimed, at least."""
+
+
+def encode_problem(path: str, status: int, detail: str, errors: Sequence[Fault] = (), **more: Any) -> bytes:
+    """Return a problem document about the request to this path; `more` are further members of ProblemDetails."""
+    written = ProblemDetails(
+        title=HTTPStatus(status).phrase, status=status, detail=detail, instance=path,
+        request_id=request_ids.current(), errors=list(errors), **more,
+    )  # fmt: skip
+    return written.model_dump_json().encode()
+
+
+def answer_problem(
+    request: HttpRequest, status: int, detail: str, errors: Sequence[Fault] = (), **more: Any
+) -> HttpResponse:
+    """Return a problem document as the answer to a request; `more` are further members of ProblemDetails."""
+    body = encode_problem(request.path, status, detail, errors, **more)
+    return HttpResponse(body, status=status, content_type=MEDIA_TYPE)
+
+
+Handler = Callable[[HttpRequest, Any], HttpResponse]
 JSON = "application/json"
 PAUSE = 5  # seconds after which a database that was away, or busy, is worth another request
 MOST, COUNTED = 100, 10_000  # faults of one body: told at most, and listed at most
@@ -69,7 +131,7 @@ class NotJson(Exception):
     """The body's Content-Type is not JSON."""
 
 
-def not_signed_in(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
+def _not_signed_in(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
     """Answer 401, with challenges for which no browser opens a dialog."""
     words = "Sign in at /accounts/login/ and send the session's cookie with the request, or send a token."
     if request.headers.get("Authorization"):
@@ -82,16 +144,11 @@ def not_signed_in(request: HttpRequest, error: AuthenticationError) -> HttpRespo
     return response
 
 
-def not_for_this(request: HttpRequest, error: TokenNotAllowed) -> HttpResponse:
+def _not_for_this(request: HttpRequest, error: TokenNotAllowed) -> HttpResponse:
     """Answer 403: the token is valid, but lacks the scope."""
     response = answer_problem(request, 403, str(error), code="insufficient_scope")
     response["WWW-Authenticate"] = f'Bearer realm="Holdpoint", error="insufficient_scope", scope="{error.scope}"'
     return response
-
-
-def lacks_factor(request: HttpRequest, error: OwnerLacksFactor) -> HttpResponse:
-    """Answer 403: the token is valid, and opens something once its owner has a second factor."""
-    return answer_problem(request, 403, str(error), code="second_factor")
 
 
 def not_found(request: HttpRequest, error: Http404 | None = None) -> HttpResponse:
@@ -117,7 +174,7 @@ def not_allowed(request: HttpRequest, allowed: Iterable[str]) -> HttpResponse:
     return response
 
 
-def refused(request: HttpRequest, error: ValidationError) -> HttpResponse:
+def _refused(request: HttpRequest, error: ValidationError) -> HttpResponse:
     """Answer 422, from pydantic's errors: a parameter by its name, a member of the body by its JSON Pointer."""
     found = error.errors[:MOST]
     body = parse_json(request.body or b"null") if any(item["loc"][0] == "body" for item in found) else None
@@ -165,7 +222,7 @@ def _not_now(request: HttpRequest, why: str) -> HttpResponse:
     return response
 
 
-def unread(request: HttpRequest, error: HttpError) -> HttpResponse:
+def _unread(request: HttpRequest, error: HttpError) -> HttpResponse:
     """Answer 400 or 415 for a body that cannot be read, 403 for a write without the session's CSRF token."""
     if error.status_code == 403:
         return answer_problem(
@@ -183,7 +240,7 @@ def unread(request: HttpRequest, error: HttpError) -> HttpResponse:
     return answer_problem(request, error.status_code, f"The body {cause.reason}. Send one JSON object.", faults)
 
 
-def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
+def _not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
     """Answer 403 to those who may not decide, 422 for a fault in the decision, 409 where the gate is the reason."""
     faults = []
     if isinstance(error, Rejected):
@@ -198,11 +255,6 @@ def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
     return answer_problem(request, status, str(error), faults, changes=changes, impact=impact, code=error.code)
 
 
-def not_at_desk(request: HttpRequest, error: DeskRefused) -> HttpResponse:
-    """Answer 403, 409 or 422, as the refusal of a claim or a reassignment says."""
-    return answer_problem(request, error.status, str(error), code=error.code)
-
-
 def _faults(errors: Iterable[FieldError], place: str = "") -> list[Fault]:
     return [Fault(parameter=place + error["pointer"] or "/", detail=error["message"]) for error in errors]
 
@@ -214,7 +266,7 @@ def _place(fault: Problem) -> str:
     return json_pointer.join("/actions", fault["action"], fault["part"] or "arguments") + fault["pointer"]
 
 
-def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
+def _not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
     """Answer a program whose change to a run was refused."""
     faults = _faults(getattr(error, "errors", ()))
     result = str(error) or " ".join((error.__doc__ or "").split())
@@ -229,40 +281,64 @@ def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
     return response
 
 
-def not_granted(request: HttpRequest, error: DeviceRefused) -> HttpResponse:
-    """Answer 400 to a program that gets no token for its device code, with RFC 8628's word as the code."""
-    return answer_problem(request, 400, str(error), code=error.code)
+def name_fault(pointer: str, message: str) -> WorkInvalid:
+    """Return the refusal of a body with one fault, at this JSON Pointer."""
+    return WorkInvalid([FieldError(pointer=pointer, message=message)])
 
 
-def not_taken(request: HttpRequest, error: InputRefused) -> HttpResponse:
+def _not_taken(request: HttpRequest, error: errors.InputRefused) -> HttpResponse:
     """Answer 422: a run's input, its configuration (the body's `config`) or a plan does not fit."""
-    place = "/config" if isinstance(error, ConfigRefused) else ""
+    place = "/config" if isinstance(error, errors.ConfigRefused) else ""
     words = f"Nothing was done. Correct what errors names: {error}"
     return answer_problem(request, 422, words, _faults(error.errors, place), code="invalid")
 
 
-def unknown_agent(request: HttpRequest, error: UnknownAgent) -> HttpResponse:
+def _unknown_agent(request: HttpRequest, error: errors.UnknownAgent) -> HttpResponse:
     """Answer 422: the body names an unknown agent."""
     return answer_problem(request, 422, str(error), [Fault(parameter="/agent", detail="is not known")], code="invalid")
 
 
-def plan_changed(request: HttpRequest, error: PlanChanged) -> HttpResponse:
-    """Answer 409: the version was registered with another plan."""
-    return answer_problem(request, 409, str(error), code="plan_changed")
-
-
-def not_verified(request: HttpRequest, error: NotVerified) -> HttpResponse:
+def _not_verified(request: HttpRequest, error: NotVerified) -> HttpResponse:
     """Answer 409: stored data fail their digest."""
     words = f"Stored data do not match their digest ({error}). Ask the operator to run `manage.py verify`."
     return answer_problem(request, 409, words, code="not_verified")
 
 
-def not_done(request: HttpRequest, error: RewindRefused) -> HttpResponse:
+def _not_done(request: HttpRequest, error: errors.RewindRefused) -> HttpResponse:
     """Answer 403 to those who may only read, 422 for a fault in the body, 409 with the impact if the run is why."""
-    impact = error.impact.to_json() if isinstance(error, ImpactChanged) else None
-    place = "/config" if isinstance(error.__cause__, ConfigRefused) else ""
+    impact = error.impact.to_json() if isinstance(error, errors.ImpactChanged) else None
+    place = "/config" if isinstance(error.__cause__, errors.ConfigRefused) else ""
     faults = _faults(error.errors, place)
-    if isinstance(error, NeedsConfirmation):
+    if isinstance(error, errors.NeedsConfirmation):
         faults = [Fault(parameter="/confirm", detail="must be true, to repeat what cannot be undone")]
     code = "invalid" if error.status == 422 and error.code == "refused" else error.code
     return answer_problem(request, error.status, str(error), faults, impact=impact, code=code)
+
+
+def _as_it_says(status: int = 0, code: str = "") -> Handler:
+    """Answer with an error's own words, and with its own status and code where none are given."""
+
+    def answer(request: HttpRequest, error: Any) -> HttpResponse:
+        return answer_problem(request, status or error.status, str(error), code=code or error.code)
+
+    return answer
+
+
+REFUSALS: dict[type[Exception], Handler] = {
+    AuthenticationError: _not_signed_in,
+    TokenNotAllowed: _not_for_this,
+    # The token is valid, and opens something once its owner has a second factor.
+    OwnerLacksFactor: _as_it_says(403, "second_factor"),
+    errors.DeviceRefused: _as_it_says(400),  # with RFC 8628's word as the code
+    WorkRefused: _not_worked,
+    errors.InputRefused: _not_taken,
+    errors.UnknownAgent: _unknown_agent,
+    PlanChanged: _as_it_says(409, "plan_changed"),  # the version was registered with another plan
+    Http404: not_found,
+    ValidationError: _refused,
+    NotVerified: _not_verified,
+    HttpError: _unread,
+    DecisionRefused: _not_decided,
+    DeskRefused: _as_it_says(),
+    errors.RewindRefused: _not_done,
+}

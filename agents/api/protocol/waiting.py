@@ -15,18 +15,63 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
+from channels.layers import get_channel_layer
 from django.conf import settings
 from django.http.cookie import parse_cookie
 
-from . import problem_details
-from .event_channel import Ear, listen_to
+from agents.api.protocol import problems
+from approvals.live.channel_layer import WAITING, PageLayer
+
+
+class Ear:
+    """A channel of the process's layer, and the groups that it listens to."""
+
+    def __init__(self, layer: PageLayer, channel: str) -> None:
+        self.layer, self.channel = layer, channel
+        self.groups: set[str] = set()
+
+    async def join(self, groups: list[str]) -> bool:
+        """Listen to these groups; return whether one of them is new."""
+        new = set(groups) - self.groups
+        for group in new:
+            await self.layer.group_add(WAITING + group, self.channel)
+        self.groups |= new
+        return bool(new)
+
+    async def hears(self, gone: asyncio.Future[bool], until: float) -> bool:
+        """Wait for an event and drain the channel; return False where the client went away or `until` has passed."""
+        future: asyncio.Future[Any] = asyncio.ensure_future(self.layer.receive(self.channel))
+        try:
+            left = until - asyncio.get_running_loop().time()
+            await asyncio.wait({future, gone}, timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED)
+            heard = future.done() and not gone.done()
+        finally:
+            future.cancel()
+        self.layer.drain(self.channel)
+        return heard
+
+
+@asynccontextmanager
+async def listen_to(groups: list[str]) -> AsyncIterator[Ear]:
+    layer = get_channel_layer()
+    if not isinstance(layer, PageLayer):
+        raise TypeError("Requests that wait listen to the process's own channel layer.")
+    ear = Ear(layer, await layer.new_channel("waiting"))
+    try:
+        await ear.join(groups)
+        yield ear
+    finally:
+        for group in ear.groups:
+            await layer.group_discard(WAITING + group, ear.channel)
+        layer.forget(ear.channel)
+
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -43,6 +88,10 @@ EACH = 2000  # of them with one token or session, so that nobody takes all the p
 TURNS = 8  # views that are asked at once for requests that wait
 PATIENT = re.compile(r"/api/(?:gates/(?P<gate>[0-9]{1,18})/outcome|runs/(?P<signals>[0-9]{1,18})/signals/[^/]+|events)")
 STREAM = "/api/events/stream"
+# Nothing on the way may keep a stream or hold it back.
+STREAM_HEADERS = [
+    (b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"),
+]  # fmt: skip
 
 
 @dataclass
@@ -83,8 +132,8 @@ class Waiting:
         streams = scope["path"] == STREAM and scope["method"] == "GET"
         full = bool(streams or wait) and self.full(_sender(scope))
         if full and streams:
-            headers = [(b"content-type", problem_details.MEDIA_TYPE.encode()), (b"retry-after", b"30")]
-            await ViewAnswer(503, headers, problem_details.encode_problem(STREAM, 503, FULL)).sent(send)
+            headers = [(b"content-type", problems.MEDIA_TYPE.encode()), (b"retry-after", b"30")]
+            await ViewAnswer(503, headers, problems.encode_problem(STREAM, 503, FULL)).sent(send)
         elif streams:
             with self.counted(_sender(scope)):
                 await Stream(self, scope, receive, send).run()
@@ -213,7 +262,7 @@ class Stream:
                     await first.sent(self.send)
                     return
                 await ear.join(first.awaits)
-                await self.begin()
+                await self.send({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS})
                 await self.tell(first)
                 while not gone.done():
                     if not await self.tell_all(ear):
@@ -259,13 +308,6 @@ class Stream:
         self.cursor = page["next"]
         await self.say("".join(lines) or ": \n\n")
         return bool(page["more"])
-
-    async def begin(self) -> None:
-        """Send the headers of a stream, which nothing on the way may keep or hold back."""
-        headers = [
-            (b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"),
-        ]  # fmt: skip
-        await self.send({"type": "http.response.start", "status": 200, "headers": headers})
 
     async def say(self, lines: str) -> None:
         """Send some lines."""

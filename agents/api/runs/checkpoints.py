@@ -1,4 +1,4 @@
-"""A run's checkpoints: the list, one with its state, the difference between two, and their verification."""
+"""A run's checkpoints: the list, one with its state, their verification, two compared, and their names."""
 
 from __future__ import annotations
 
@@ -9,37 +9,30 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from agents.access import checkpoint_or_404, run_or_404
-from agents.api.protocol import (
-    ApiSchema,
-    Hex,
-    Page,
-    Paging,
-    RunId,
-    Seq,
-    Text,
-    answer_json,
-    exact_json,
-    one_of,
-    require_scope,
-)
+from agents import comparison
+from agents.access import Gone, checkpoint_or_404, run_or_404
+from agents.api.protocol.answers import Page, Paging, answer_json, encode_patch, encode_state
+from agents.api.protocol.auth import actor_of, require_scope
+from agents.api.protocol.idempotency_keys import Key, do_once
+from agents.api.protocol.schemas import ApiSchema, Hex, Order, RunId, Seq, Text, one_of
+from agents.api.runs.moves import run_to_order
 from agents.comparison import patch_between
 from agents.models import OpenResource, TokenScope
 from approvals.gates.state_secrets import veil_of
 from checkpoints import store
 from checkpoints.audit import verify_runs
+from checkpoints.errors import CheckpointRemoved
 from checkpoints.models import Checkpoint
+from checkpoints.runs import holds
 from checkpoints.values.canonical_json import encode_canonical
 
 router = Router(tags=["checkpoints"], auth=require_scope(TokenScope.READ))
 PATCH_MEDIA_TYPE = "application/json-patch+json"
+CHECKPOINT = "/{int:run_id}/checkpoints/{int:seq}"
 PATCH = {
-    "title": "JSON Patch",
-    "description": "Operations of RFC 6902: add, remove and replace.",
-    "type": "array",
+    "title": "JSON Patch", "description": "Operations of RFC 6902: add, remove and replace.", "type": "array",
     "items": {
-        "type": "object",
-        "required": ["op", "path"],
+        "type": "object", "required": ["op", "path"],
         "properties": {
             "op": {"enum": ["add", "remove", "replace"], "description": "What to do."},
             "path": {"type": "string", "description": "The place, as a JSON Pointer."},
@@ -47,7 +40,8 @@ PATCH = {
         },
     },
     "examples": [[{"op": "replace", "path": "/proposal/amount", "value": "80.00"}]],
-}
+}  # fmt: skip
+PATCHES = {"responses": {200: {"content": {PATCH_MEDIA_TYPE: {"schema": PATCH}}}}}
 DIGEST = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0"
 
 
@@ -157,31 +151,24 @@ def list_checkpoints(request: HttpRequest, run_id: RunId, asked: Query[Paging]) 
     return CheckpointPage.answer_rows(found, asked, place="seq")
 
 
-@router.get(
-    "/{int:run_id}/checkpoints/{int:seq}", response=CheckpointWithState, summary="Read a checkpoint and its state"
-)
+@router.get(CHECKPOINT, response=CheckpointWithState, summary="Read a checkpoint and its state")
 def get_checkpoint(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpResponse:
     """Return one checkpoint with its whole state, verified against its digest."""
     row = checkpoint_or_404(run_or_404(request, run_id), seq)
     state, veil = store.load_checkpoint(row.id).state, veil_of(row)
     masked = encode_canonical(list(veil.places(state)))
-    shown = exact_json.of_state(veil.masked(state, named=True))
+    shown = encode_state(veil.masked(state, named=True))
     held = encode_canonical({resource.name: resource.content for resource in OpenResource.objects.described_at(row)})
     named = encode_canonical(getattr(row, "named", ""))
     return answer_json(CheckpointSummary.from_orm(row), masked=masked, name=named, held=held, state=shown)
 
 
-@router.get(
-    "/{int:run_id}/checkpoints/{int:seq}/diff",
-    response={200: None},
-    summary="Compare two checkpoints",
-    openapi_extra={"responses": {200: {"content": {PATCH_MEDIA_TYPE: {"schema": PATCH}}}}},
-)
+@router.get(CHECKPOINT + "/diff", response={200: None}, summary="Compare two checkpoints", openapi_extra=PATCHES)
 def diff_checkpoints(request: HttpRequest, run_id: RunId, seq: Seq, asked: Query[Comparison]) -> HttpResponse:
     """Return the JSON Patch that turns the state of checkpoint `seq` into that of checkpoint `to`."""
     run = run_or_404(request, run_id)
     found = patch_between(*(checkpoint_or_404(run, number) for number in (seq, asked.to)))
-    return HttpResponse(exact_json.of_patch(found), content_type=PATCH_MEDIA_TYPE)
+    return HttpResponse(encode_patch(found), content_type=PATCH_MEDIA_TYPE)
 
 
 @router.get("/{int:run_id}/verification", response=VerificationAnswer, summary="Verify a run's checkpoints")
@@ -189,3 +176,158 @@ def verify_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
     """Read every checkpoint of the run and tell whether the chain holds. It reads the whole run: ask when in doubt."""
     found = verify_runs.verify_run(run_or_404(request, run_id))
     return answer_json(VerificationAnswer.model_validate({"ok": not found, "findings": found}))
+
+
+comparisons = Router(tags=["checkpoints"], auth=require_scope(TokenScope.READ))
+PLACE = r"^(R-)?[0-9]{1,12}([.][0-9]{1,9})?$"
+
+
+class Pair(ApiSchema):
+    """Two checkpoints."""
+
+    example: ClassVar = {"a": "1", "b": "1"}
+
+    a: str = Field(pattern=PLACE)
+    """A checkpoint's number in this run, or run.number."""
+    b: str = Field(pattern=PLACE)
+    """The other one."""
+
+
+class PathCheckpoint(ApiSchema):
+    """One checkpoint on the path from the common ancestor."""
+
+    example: ClassVar = {"run": 7, "seq": 4, "kind": "step", "step": "pay", "took_us": 71840}
+
+    run: int = Field(validation_alias="run_id")
+    """The run that saved it."""
+    seq: int
+    """Its number there."""
+    kind: str
+    """What made it."""
+    step: str
+    """The step that was saved."""
+    took_us: int
+    """How long it took, in microseconds."""
+
+
+class EffectFate(ApiSchema):
+    """One effect on the way."""
+
+    example: ClassVar = {"id": 12, "step": "pay", "key": "dc1460a3", "status": "undone", "fate": "undone"}
+
+    id: int = Field(validation_alias="effect.id")
+    """The effect's number."""
+    step: str = Field(validation_alias="effect.step")
+    """Its step."""
+    key: str = Field(validation_alias="effect.key")
+    """Its idempotency key, in hex."""
+    status: str = Field(validation_alias="effect.status")
+    """Its status."""
+    fate: Text = Field(validation_alias="mark.word")
+    """Its status in words, and whether the run still uses it."""
+
+
+class Side(ApiSchema):
+    """One of the two checkpoints."""
+
+    example: ClassVar = {"run": 7, "seq": 9}
+
+    run: int = Field(validation_alias="run.pk")
+    """Its run."""
+    seq: int = Field(validation_alias="checkpoint.seq")
+    """Its number there."""
+    way: list[PathCheckpoint] = Field(validation_alias="steps")
+    """The checkpoints from the common one up to it, oldest first."""
+    effects: list[EffectFate]
+    """The effects among them."""
+
+
+class Divergence(ApiSchema):
+    """Two checkpoints side by side, without their states."""
+
+    example: ClassVar = {"ancestor_run": 7, "ancestor_seq": 2}
+
+    ancestor_run: int
+    """The run of the last checkpoint that both have."""
+    ancestor_seq: int
+    """Its number there."""
+    a: Side
+    """The first checkpoint."""
+    b: Side
+    """The second checkpoint."""
+
+
+class ComparisonAnswer(Divergence):
+    """Two checkpoints side by side."""
+
+    example: ClassVar = {"patch": [{"op": "replace", "path": "/order/currency", "value": "USD"}]}
+
+    patch: list[dict[str, Any]]
+    """The JSON Patch from the state at A to that at B, as canonical JSON."""
+
+
+@comparisons.get(
+    "/{int:run_id}/comparisons", response=ComparisonAnswer, summary="Compare any two checkpoints of a lineage"
+)
+def compare_checkpoints(request: HttpRequest, run_id: RunId, asked: Query[Pair]) -> HttpResponse:
+    """Return the common ancestor, the path to each, its effects, and how the two states differ; also across forks."""
+    run = run_or_404(request, run_id)
+    a, b = (comparison.checkpoint_named(request, run, place) for place in (asked.a, asked.b))
+    parting = comparison.parting(a, b)
+    sides = {"a": comparison.side("A", a, parting.to_a), "b": comparison.side("B", b, parting.to_b)}
+    ancestor = {"ancestor_run": parting.ancestor.run_id, "ancestor_seq": parting.ancestor.seq}
+    found = Divergence.model_validate(ancestor | sides)
+    return answer_json(found, patch=encode_patch(patch_between(a, b)))
+
+
+NAMES = CHECKPOINT + "/names"
+names = Router(tags=["checkpoints"], auth=require_scope(TokenScope.ORDER))
+
+
+class Naming(Order):
+    """Name a checkpoint."""
+
+    example: ClassVar = {"name": "Before the migration"}
+
+    name: str = Field("", max_length=holds.LONGEST)
+    """The name, in the place of one that it has; empty: after its number."""
+
+
+class NamedCheckpoint(ApiSchema):
+    """A checkpoint's name."""
+
+    example: ClassVar = {"run": 7, "seq": 3, "name": "Before the migration"}
+
+    run: int
+    """The run's number."""
+    seq: int
+    """The checkpoint's number."""
+    name: str
+    """Its name; empty: it has none."""
+
+
+@names.post(NAMES, response={201: NamedCheckpoint}, summary="Name a checkpoint")
+def name_checkpoint(request: HttpRequest, run_id: RunId, seq: Seq, order: Naming, key: Key) -> HttpResponse:
+    """Give a checkpoint a name, which keeps it from retention until the name is removed."""
+    run = run_to_order(request, run_id, seq)
+
+    def name() -> HttpResponse:
+        try:
+            hold = holds.name(run, seq, order.name, by=actor_of(request))
+        except CheckpointRemoved as gone:
+            raise Gone(str(gone)) from gone
+        return answer_json(NamedCheckpoint(run=run.pk, seq=seq, name=hold.reason), http_status=201)
+
+    return do_once(request, key, name)
+
+
+@names.post(NAMES + "/removals", response=NamedCheckpoint, summary="Remove a checkpoint's name")
+def unname_checkpoint(request: HttpRequest, run_id: RunId, seq: Seq, key: Key) -> HttpResponse:
+    """Remove the name, and the hold that it was. Nothing happens if the checkpoint has none."""
+    run = run_to_order(request, run_id, seq)
+
+    def remove() -> HttpResponse:
+        holds.unname(run, seq, by=actor_of(request))
+        return answer_json(NamedCheckpoint(run=run.pk, seq=seq, name=""))
+
+    return do_once(request, key, remove)

@@ -8,71 +8,177 @@ so that a rewind or an edit that is sent twice is done once; or bring an idempot
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.access import checkpoint_or_404, reader_of, run_or_404
-from agents.api.protocol import (
-    Described,
-    Key,
-    RunId,
-    answer_json,
-    confirmation_of,
-    do_once,
-    keep_answer,
-    one_of,
-    own_key,
-    require_scope,
-)
+from agents.api.protocol.answers import answer_json
+from agents.api.protocol.auth import confirmation_of, require_scope
+from agents.api.protocol.idempotency_keys import Key, do_once, keep_answer, own_key
+from agents.api.protocol.schemas import ApiSchema, Order, RunId, one_of
+from agents.api.runs.runs import RunSummary, summed_up
 from agents.errors import RewindRefused
 from agents.models import TokenScope
 from agents.moves import cancel as cancelling
 from agents.moves import fork as forks
 from agents.moves import impact as impacts
 from agents.moves import rewind as rewinds
-from approvals.impact import Impact
+from approvals.impact import Impact, ImpactVerdict
+from approvals.impact.result import ChildVerdict
 from checkpoints.models import Run
 
-from .impacts import ImpactAnswer
-from .runs import RunSummary, summed_up
+DIGEST = "9c1d0e2f3a4b5c6d7e8f90a1b2c3d4e59c1d0e2f3a4b5c6d7e8f90a1b2c3d4e5"
+
+
+class Consequence(ApiSchema):
+    """The consequence for one step, or for one effect that the run leaves behind."""
+
+    example: ClassVar = {
+        "step": "pay", "kind": "effect", "verdict": "undone", "on": [], "why": "left", "asks": False, "effect": 12,
+        "irreversible": False, "again": False, "kept": False, "took": 0.072, "title": "",
+    }  # fmt: skip
+
+    step: str
+    """Its name."""
+    kind: str
+    """step, effect or gate."""
+    verdict: Annotated[str, one_of(ImpactVerdict)]
+    """will: it runs, or asks. may: it may run. skipped: it does not run, since people reject it or answer instead.
+    stands: its recorded result is used. undone: it is undone. may_undone: it is undone unless a step reuses it.
+    cannot: it is kept and cannot be undone."""
+    on: list[str]
+    """If it is not certain: the steps whose output it depends on."""
+    why: str
+    """The reason, as a code."""
+    asks: bool
+    """Whether a person is asked here."""
+    effect: int
+    """The number of the effect that is kept, reused or undone; 0: none."""
+    irreversible: bool
+    """Whether it cannot be undone once it has run."""
+    again: bool
+    """Whether the run is sent back to it, so that it runs again."""
+    kept: bool
+    """Whether it is before the point from which the run goes on."""
+    took: float | None
+    """How many seconds it took when it last ran; null: it never ran."""
+    title: str
+    """What it did, for people: data, never markup."""
+
+
+class RepeatedEffect(ApiSchema):
+    """An effect that was done, or may have been, and would be done once more."""
+
+    example: ClassVar = {
+        "effect": 12, "step": "reply", "action": "", "title": "Send an e-mail", "run": 7, "checkpoint": 8,
+        "at": "2026-11-22T16:18:02.104112Z", "done": True, "certain": True, "irreversible": True,
+    }  # fmt: skip
+
+    effect: int
+    """Its number: what a decision sends in `confirm`."""
+    step: str
+    """Its step."""
+    action: str
+    """The card's action that would repeat it, by id; empty: none."""
+    title: str
+    """The title of that action: data, never markup."""
+    run: int
+    """The run that performed it: this one, or another of its lineage."""
+    checkpoint: int
+    """The checkpoint that holds its result; 0: none."""
+    at: datetime | None
+    """When."""
+    done: bool
+    """Whether it was certainly performed; otherwise nobody knows."""
+    certain: bool
+    """Whether it is certainly repeated; otherwise it may be."""
+    irreversible: bool
+    """Whether it cannot be undone."""
+
+
+class ChildFate(ApiSchema):
+    """The fate of a run that a step of this one started."""
+
+    example: ClassVar = {"run": 8, "fate": "may_undone", "undone": ["pay"], "cannot": ["tell"]}
+
+    run: int
+    """Its number."""
+    fate: Annotated[str, one_of(tuple(map(str, ChildVerdict)))]
+    """stands: the run goes on counting on it; undone: its effects are undone and it ends; may_undone: so, unless a step
+    starts an equal one and takes it over; cancelled: it ends, and its effects stay. Of a fork, where it starts an
+    equal one: it reads its result (read), or starts it anew (anew)."""
+    undone: list[str]
+    """The steps of its effects that are taken back then."""
+    cannot: list[str]
+    """The steps of its effects that stay as they are."""
+
+
+class CalledInside(ApiSchema):
+    """Tools that a step called inside it, and that the run leaves behind: they are not undone, and may run again."""
+
+    example: ClassVar = {"checkpoint": 9, "tools": ["book_berth"]}
+
+    checkpoint: int
+    """The number of the checkpoint that the step saved."""
+    tools: list[str]
+    """Their names: data, never markup."""
+
+
+class ImpactAnswer(ApiSchema):
+    """The impact of an order, if nothing fails. Send `digest` back with the order as `seen`."""
+
+    example: ClassVar = {
+        "digest": DIGEST, "asks": "review", "ends": False,
+        "counts": {"will": 2, "may": 0, "skipped": 0, "stands": 4, "undone": 1, "may_undone": 0, "cannot": 0},
+        "deadline": None,
+    }  # fmt: skip
+
+    digest: str
+    """A digest in hex; equal impacts have the same one."""
+    asks: str
+    """The step that certainly asks a person; the rows end there."""
+    ends: bool
+    """Whether the run ends without asking anybody."""
+    counts: dict[str, int]
+    """The number of rows of each verdict."""
+    rows: list[Consequence]
+    """A row for each affected step, in order."""
+    children: list[ChildFate] = []
+    """What becomes of each run that this one started; of a fork, that its lineage did."""
+    repeats: list[RepeatedEffect] = []
+    """At a gate: the effects that were performed before and would be repeated. A decision must name the number of each
+    in `confirm`, or is refused."""
+    inside: list[CalledInside] = []
+    """Of a rewind, an edit or a fork of a graph's run: the tools called inside the steps after it."""
+    deadline: datetime | None = None
+    """Of a rewind or an edit: the run's deadline, if it has passed; the order takes it off. Else null."""
+
+    @classmethod
+    def from_impact(cls, impact: Impact) -> Self:
+        return cls(**impact.to_json())
+
 
 router = Router(tags=["orders"], auth=require_scope(TokenScope.ORDER))
 OP: dict[str, Any] = {"op": "replace", "path": "/order/currency", "value": "USD"}
-SEEN = Field(
-    "",
-    description="The `digest` of the impact that you have seen. If the order would now do something else, nothing is "
-    "done and the answer is 409. Empty: carry it out whatever it does.",
-    max_length=64,
-    examples=[""],
+SEEN_WORDS = (
+    "The `digest` of the impact that you have seen. If the order would now do something else, nothing is done and the "
+    "answer is 409. Empty: carry it out whatever it does."
 )
-NEWEST = Field(
-    0,
-    description="The run's `seq` when you looked: if it has saved a checkpoint since, nothing is done and the answer "
-    "is 409. So an order that is sent twice is carried out once. 0: do not check.",
-    ge=0,
-    examples=[0],
+SEEN = Field("", description=SEEN_WORDS, max_length=64, examples=[""])
+NEWEST_WORDS = (
+    "The run's `seq` when you looked: if it has saved a checkpoint since, nothing is done and the answer is 409. So an "
+    "order that is sent twice is carried out once. 0: do not check."
 )
+NEWEST = Field(0, description=NEWEST_WORDS, ge=0, examples=[0])
 OPS = 10_000  # of one patch
 PATCH = Field(description="The edit of the state: a JSON Patch (RFC 6902).", max_length=OPS, examples=[[OP]])
-FEEDBACK = Field(
-    "",
-    description="The reason; the agent reads it if its state has a list for feedback. Kept in the audit log.",
-    max_length=2000,
-    examples=["The shop has changed the order."],
-)
-
-
-class Order(Described):
-    """A body that may have no unknown members: a misspelt guard would guard nothing.
-
-    Not ninja's Schema, which reads each member through an object that can resolve a model's: a body is plain JSON.
-    """
-
-    model_config = ConfigDict(extra="forbid")
+WHY = "The reason; the agent reads it if its state has a list for feedback. Kept in the audit log."
+FEEDBACK = Field("", description=WHY, max_length=2000, examples=["The shop has changed the order."])
 
 
 class Rewind(Order):
@@ -164,15 +270,13 @@ def preview_order(request: HttpRequest, run_id: RunId, order: OrderPreview) -> H
 @router.post("/{int:run_id}/rewinds", response=RunSummary, summary="Rewind a run")
 def rewind_run(request: HttpRequest, run_id: RunId, order: Rewind, key: Key) -> HttpResponse:
     """Move the run's head to an earlier checkpoint, as a new one; whoever works on the run stops or is fenced."""
-    values = {"confirmed": confirmation_of(request), **dict(order)}
-    return _moved(request, key, rewinds.rewind, run_to_order(request, run_id, order.to), **values)
+    return _moved(request, key, rewinds.rewind, run_to_order(request, run_id, order.to), order)
 
 
 @router.post("/{int:run_id}/edits", response=RunSummary, summary="Edit a run's state")
 def edit_run(request: HttpRequest, run_id: RunId, order: Edit, key: Key) -> HttpResponse:
     """Save an edited state as a new checkpoint and go on from it."""
-    values = {"confirmed": confirmation_of(request), **dict(order)}
-    return _moved(request, key, rewinds.edit, run_to_order(request, run_id, order.at), **values)
+    return _moved(request, key, rewinds.edit, run_to_order(request, run_id, order.at), order)
 
 
 @router.post("/{int:run_id}/forks", response={201: RunSummary}, summary="Fork a run")
@@ -183,7 +287,7 @@ def fork_run(request: HttpRequest, run_id: RunId, order: Fork, key: Key) -> Http
     def make() -> HttpResponse:
         confirmed = confirmation_of(request)
         made = forks.fork(run, by=reader_of(request), key=own_key(request, key), confirmed=confirmed, **dict(order))
-        return answer_run(made, http_status=201, location=f"/api/runs/{made.pk}")
+        return answer_json(summed_up(made), http_status=201, location=f"/api/runs/{made.pk}")
 
     return keep_answer(request, key, make)
 
@@ -204,7 +308,7 @@ def cancel_run(request: HttpRequest, run_id: RunId, order: Cancellation, key: Ke
         run.refresh_from_db()
         if not ended:
             raise RewindRefused(f"The run has already ended as {run.status}; there is nothing to cancel.")
-        return answer_run(run)
+        return answer_json(summed_up(run))
 
     return do_once(request, key, end)
 
@@ -221,13 +325,13 @@ def run_to_order(request: HttpRequest, run_id: int, seq: int | None = None) -> R
     return run
 
 
-def _moved(request: HttpRequest, key: str, move: Callable[..., Run], run: Run, **said: Any) -> HttpResponse:
-    """Move the run, once for the key. `said`: the members of the order, which are the move's arguments."""
-    return keep_answer(
-        request, key, lambda: answer_run(move(run, by=reader_of(request), key=own_key(request, key), **said))
-    )
+def _moved(
+    request: HttpRequest, key: str, move: Callable[..., Run], run: Run, order: Order | None = None
+) -> HttpResponse:
+    """Move the run, once for the key. The members of the order are the move's arguments."""
+    values = {"confirmed": confirmation_of(request), **dict(order)} if order else {}
 
+    def do() -> HttpResponse:
+        return answer_json(summed_up(move(run, by=reader_of(request), key=own_key(request, key), **values)))
 
-def answer_run(run: Run, **how: Any) -> HttpResponse:
-    """Return the run as it is after the order."""
-    return answer_json(summed_up(run), **how)
+    return keep_answer(request, key, do)

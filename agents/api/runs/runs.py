@@ -1,34 +1,47 @@
-"""Runs: the list, and one."""
+"""Runs: the list, one, the runs that its steps started, and what it did in the outside world."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from django.db.models import Prefetch
+from django.db.models import Count, Prefetch
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from agents.access import reader_of, run_or_404
-from agents.api.protocol import (
-    ApiSchema,
-    Page,
-    Paging,
-    RunId,
-    answer_json,
-    one_of,
-    optional_one_of,
-    refuse_unknown,
-    require_scope,
-)
-from agents.api.runs import child_records
-from agents.models import ChildLink, TokenScope
+from agents.api.protocol.answers import Page, Paging, answer_json
+from agents.api.protocol.auth import require_scope
+from agents.api.protocol.schemas import ApiSchema, RunId, one_of, optional_one_of, or_null, refuse_unknown
+from agents.effects.ledger import LedgerRow, off_course, rows_of
+from agents.models import ChildLink, Effect, TokenScope
+from agents.runs.course import read_course
 from agents.runs.query import starter_name
+from agents.session import child_runs
+from agents.session.run_path import RunPath
 from agents.text import one_line
 from approvals.models import Gate
 from checkpoints.models import Run
 
+CHILD_GATES = Prefetch("run__gates", Gate.objects.open().order_by("pk"), to_attr="open_gates")
+
+
+def count_children(runs: Iterable[Run]) -> list[Any]:
+    """Return these runs, each with its children counted by status as `child_counts`."""
+    found: list[Any] = list(runs)
+    counted: dict[int, dict[str, int]] = defaultdict(dict)
+    rows = ChildLink.objects.filter(parent__in=[run.pk for run in found]).order_by()
+    for parent, status, number in rows.values_list("parent_id", "run__status").annotate(Count("pk")):
+        counted[parent][status] = number
+    for run in found:
+        run.child_counts = counted[run.pk]
+    return found
+
+
+KEY = "3f0a1b2c4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7ff"
 router = Router(tags=["runs"], auth=require_scope(TokenScope.READ))
 OPEN_GATES = Prefetch("gates", Gate.objects.open().order_by("pk"), to_attr="open_gates")
 
@@ -77,11 +90,13 @@ class RunSummary(ApiSchema):
     """From 0, the most urgent, to 9."""
     finished_at: datetime | None
     """When it ended; null while it lives."""
-    gates: list[int]
+    gates: Annotated[list[int], BeforeValidator(lambda gates: [gate.pk for gate in gates])] = Field(
+        validation_alias="open_gates"
+    )
     """The gates it waits at now, by id."""
     parent: int | None = Field(validation_alias="parent_id")
     """The run whose step started it; null: none."""
-    children: dict[str, int]
+    children: dict[str, int] = Field(validation_alias="child_counts")
     """How many runs its steps started, by status."""
 
     @staticmethod
@@ -91,16 +106,6 @@ class RunSummary(ApiSchema):
     @staticmethod
     def resolve_started_by(run: Run) -> str:
         return starter_name(run)
-
-    @staticmethod
-    def resolve_children(run: Run) -> dict[str, int]:
-        counts: dict[str, int] = run.child_counts  # type: ignore[attr-defined]
-        return counts
-
-    @staticmethod
-    def resolve_gates(run: Run) -> list[int]:
-        gates: list[Gate] = run.open_gates  # type: ignore[attr-defined]
-        return [gate.pk for gate in gates]
 
 
 class RunPage(Page):
@@ -127,15 +132,13 @@ class RunFilter(Paging):
 @router.get("", response=RunPage, summary="List runs")
 def list_runs(request: HttpRequest, asked: Query[RunFilter]) -> HttpResponse:
     """Return the runs of your teams, newest first."""
-    runs = Run.objects.visible_to(reader_of(request)).order_by("-id")
+    runs = Run.objects.visible_to(reader_of(request)).filter(pk__lt=asked.before).order_by("-id")
     if asked.status:
         runs = runs.filter(status=asked.status)
     if asked.thread:
         runs = runs.filter(thread=one_line(asked.thread, 200))
-    if asked.cursor:
-        runs = runs.filter(pk__lt=asked.place)
     found = runs.select_related("plan", "team", "started_by").prefetch_related(OPEN_GATES)
-    return RunPage.answer_rows(child_records.count_for(found[: asked.limit + 1]), asked)
+    return RunPage.answer_rows(count_children(found[: asked.limit + 1]), asked)
 
 
 @router.get("/{int:run_id}", response=RunSummary, summary="Read a run")
@@ -169,14 +172,10 @@ class ChildAnswer(ApiSchema):
     stands: bool
     """The parent's path counts on it. If not, an equal start takes it over, and what it did is undone before the parent
     ends, unless a fork counts on it."""
-    ordered: Annotated[str | None, one_of(("cancel", "undo", None))]
+    ordered: Annotated[str | None, or_null, one_of(("cancel", "undo", None))]
     """What its parent decided: that it ends, or that what it did is undone; null: nothing."""
     gates: list[int]
     """The gates it waits at now, by id."""
-
-    @staticmethod
-    def resolve_ordered(row: ChildLink) -> str | None:
-        return row.ordered or None
 
 
 class ChildPage(Page):
@@ -190,14 +189,82 @@ class ChildPage(Page):
 def list_children(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpResponse:
     """Return the runs that the steps of a run of your teams started, newest first; by an agent's token, those of it."""
     run = run_or_404(request, run_id)
-    found = child_records.of_run(run, reader_of(request))
-    if asked.cursor:
-        found = found.filter(pk__lt=asked.place)
-    return ChildPage.answer_rows(child_records.annotate_children(run, found[: asked.limit + 1]), asked)
+    visible = Run.objects.visible_to(reader_of(request))
+    found = ChildLink.objects.filter(parent=run, run__in=visible, pk__lt=asked.before).order_by("-pk")
+    rows: list[Any] = list(found.select_related("run").prefetch_related(CHILD_GATES)[: asked.limit + 1])
+    path = RunPath.to(run.head) if run.head and rows else RunPath([])
+    for row in rows:
+        row.gates, row.stands = [gate.pk for gate in row.run.open_gates], child_runs.stands(row, path)
+    return ChildPage.answer_rows(rows, asked)
 
 
 def summed_up(run: Run) -> RunSummary:
     """Return the run with its open gates and the counts of its children."""
-    child_records.count_for([run])
+    count_children([run])
     run.open_gates = list(Gate.objects.open().filter(run=run).order_by("pk"))  # type: ignore[attr-defined]
     return RunSummary.from_orm(run)
+
+
+effects = Router(tags=["effects"], auth=require_scope(TokenScope.READ))
+
+
+class EffectSummary(ApiSchema):
+    """One effect, or the undo of one."""
+
+    example: ClassVar = {
+        "id": 12, "step": "wire", "status": "done", "unsettled": False, "key": KEY, "grant": 5, "action": "wire",
+        "undoes": None, "taken_from": None, "irreversible": False, "attempts": 1, "checkpoints": [4], "error": "",
+        "intended_at": "2026-03-02T09:15:04.120931Z", "settled_at": "2026-03-02T09:15:05.004211Z",
+    }  # fmt: skip
+
+    id: int
+    """The effect's number."""
+    step: str
+    """The step that performs it."""
+    status: Annotated[str, one_of(Effect.Status)]
+    """Its status. kept: it is not undone although the run went another way; abandoned: its result is unknown, and a
+    person ordered it again."""
+    unsettled: bool
+    """Whether the run has left it behind, so that it will be undone or kept."""
+    key: str
+    """The idempotency key under which it was sent, in hex."""
+    grant: int | None
+    """The grant that it used; null if it needs none."""
+    action: str
+    """The action of the gate that it performs."""
+    undoes: Annotated[int | None, or_null]
+    """For an undo, the effect that it undoes; otherwise null."""
+    taken_from: Annotated[int | None, or_null]
+    """The run whose result it reuses, if nothing was sent; otherwise null."""
+    irreversible: bool
+    """Whether it cannot be undone."""
+    attempts: int
+    """How often it was begun under its key."""
+    checkpoints: list[int] = Field(validation_alias="landed")
+    """The numbers of the checkpoints that hold its result."""
+    error: str
+    """What went wrong, if anything did."""
+    intended_at: datetime
+    """When it was begun."""
+    settled_at: datetime | None
+    """When its result was known; null until then."""
+
+    @staticmethod
+    def resolve_unsettled(row: LedgerRow, context: dict[str, Any]) -> bool:
+        return row.id in context["left"]
+
+
+class EffectPage(Page):
+    """Some effects, in the order in which they were begun."""
+
+    items: list[EffectSummary]
+    """The effects, including undos."""
+
+
+@effects.get("/{int:run_id}/effects", response=EffectPage, summary="List a run's effects")
+def list_effects(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpResponse:
+    """List what the run did in the outside world, in the order in which it was begun; each undo after its effect."""
+    run = run_or_404(request, run_id)
+    rows = rows_of([run.pk])
+    left = off_course(rows, read_course(run.pk))
+    return EffectPage.answer_rows([row for row in rows if row.id > asked.place], asked, place="id", left=left)

@@ -11,20 +11,13 @@ from ninja import Path, Query, Router
 from pydantic import Field, StringConstraints
 
 from agents.access import reader_of, run_or_404
-from agents.api.protocol import (
-    ApiSchema,
-    Key,
-    Page,
-    Paging,
-    RunId,
-    actor_of,
-    answer_json,
-    do_once,
-    exact_json,
-    require_scope,
-    token_of,
-)
+from agents.api.protocol.answers import Page, Paging, answer_json, splice_json
+from agents.api.protocol.auth import actor_of, require_scope, token_of
+from agents.api.protocol.idempotency_keys import Key, do_once
+from agents.api.protocol.schemas import ApiSchema, Order, RunId
 from agents.api.protocol.waiting import AWAITS, LONGEST
+from agents.api.runs.moves import run_to_order
+from agents.api.runs.runs import RunSummary, summed_up
 from agents.models import Signal, TokenScope
 from agents.waits import signals, suspend
 from agents.work_errors import WorkNotAllowed
@@ -35,15 +28,13 @@ from checkpoints.actors import of_user
 from checkpoints.models import Run
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
-from .moves import Order, answer_run, run_to_order
-from .runs import RunSummary
-
 VALUES = 100  # of an answer
 ANSWER = 4_000_000  # bytes of its values, after which no more are added
-router = Router(tags=["runs"])
-SignalName = Annotated[
-    str, Path(description="One of the signals that the run's agent declares.", examples=["go"], max_length=100)
-]
+router = Router(tags=["runs"], auth=require_scope(TokenScope.READ))
+ORDER, SIGNAL = require_scope(TokenScope.ORDER), require_scope(TokenScope.SIGNAL)
+SIGNALS = "/{int:run_id}/signals"
+NAME_WORDS = "One of the signals that the run's agent declares."
+SignalName = Annotated[str, Path(description=NAME_WORDS, examples=["go"], max_length=100)]
 OwnKey = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{0,200}$")]
 
 
@@ -81,6 +72,9 @@ class SignalAnswer(ApiSchema):
     """When it came."""
 
 
+SENT = {201: SignalAnswer, 200: SignalAnswer}
+
+
 class SignalPage(Page):
     """Some of a run's signals, newest first."""
 
@@ -88,14 +82,10 @@ class SignalPage(Page):
     """The signals, without their values."""
 
 
-@router.get(
-    "/{int:run_id}/signals", auth=require_scope(TokenScope.READ), response=SignalPage, summary="List a run's signals"
-)
+@router.get(SIGNALS, response=SignalPage, summary="List a run's signals")
 def list_signals(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpResponse:
     """Return the signals that a run of your teams was sent, newest first."""
-    found = Signal.objects.filter(run=run_or_404(request, run_id)).order_by("-pk")
-    if asked.cursor:
-        found = found.filter(pk__lt=asked.place)
+    found = Signal.objects.filter(run=run_or_404(request, run_id), pk__lt=asked.before).order_by("-pk")
     return SignalPage.answer_rows(found, asked)
 
 
@@ -129,12 +119,7 @@ class SentValues(ApiSchema):
     """The signals."""
 
 
-@router.get(
-    "/{int:run_id}/signals/{name}",
-    auth=require_scope(TokenScope.READ),
-    response=SentValues,
-    summary="Read signals, or wait for one",
-)
+@router.get(SIGNALS + "/{name}", response=SentValues, summary="Read signals, or wait for one")
 def read_signals(request: HttpRequest, run_id: RunId, name: SignalName, asked: Query[SignalQuery]) -> HttpResponse:
     """Return the run's signals of this name with their values, oldest first.
 
@@ -144,7 +129,7 @@ def read_signals(request: HttpRequest, run_id: RunId, name: SignalName, asked: Q
     run = run_or_404(request, run_id)
     veil = _veil(request, run, name)
     items = [
-        exact_json.splice_json(SignalAnswer.from_orm(signal), masked=masked, value=value)
+        splice_json(SignalAnswer.from_orm(signal), masked=masked, value=value)
         for signal in signals.first_after(run, name, asked.after, most=VALUES, size=ANSWER)
         for masked, value in [_shown(veil, bytes(signal.value))]
     ]
@@ -168,12 +153,7 @@ def _shown(veil: redact.Redaction, value: bytes) -> tuple[bytes, bytes]:
     return encode_canonical(list(veil.places(content))), encode_canonical(veil.masked(content, named=True))
 
 
-@router.post(
-    "/{int:run_id}/signals/{name}",
-    auth=require_scope(TokenScope.SIGNAL),
-    response={201: SignalAnswer, 200: SignalAnswer},
-    summary="Send a signal to a run",
-)
+@router.post(SIGNALS + "/{name}", auth=SIGNAL, response=SENT, summary="Send a signal to a run")
 def send_signal(request: HttpRequest, run_id: RunId, name: SignalName, order: SignalOrder, key: Key) -> HttpResponse:
     """Keep a signal for the run, and wake it if it waits for this. Answers 200 for one that it has already."""
     run = run_or_404(request, run_id)
@@ -181,24 +161,20 @@ def send_signal(request: HttpRequest, run_id: RunId, name: SignalName, order: Si
         raise WorkNotAllowed(say_missing_permission(reader_of(request), START_RUN, run.team))
 
     def do() -> HttpResponse:
-        own = order.key or uuid.uuid4().hex
-        sent, new = signals.send(
-            run, name, order.value, key=own, by=actor_of(request), owner=of_user(reader_of(request))
-        )
+        own, by, owner = order.key or uuid.uuid4().hex, actor_of(request), of_user(reader_of(request))
+        sent, new = signals.send(run, name, order.value, key=own, by=by, owner=owner)
         return answer_json(SignalAnswer.from_orm(sent), http_status=201 if new else 200)
 
     return do_once(request, key, do)
 
 
-@router.post(
-    "/{int:run_id}/wakes", auth=require_scope(TokenScope.ORDER), response=RunSummary, summary="Wake a sleeping run"
-)
+@router.post("/{int:run_id}/wakes", auth=ORDER, response=RunSummary, summary="Wake a sleeping run")
 def wake_run(request: HttpRequest, run_id: RunId, key: Key) -> HttpResponse:
     """End the time that the run waits for now, so that it goes on at once. 409 if it waits for none."""
     run = run_to_order(request, run_id)
 
     def end() -> HttpResponse:
         suspend.wake_now(run, by=actor_of(request))
-        return answer_run(run)
+        return answer_json(summed_up(run))
 
     return do_once(request, key, end)

@@ -1,4 +1,4 @@
-"""Previews of a decision, and of each choice at a gate, as JSON."""
+"""Previews of a decision and of each choice at a gate, and preflights: checks that a run can go on."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
-from agents.access import reader_of
-from agents.api.protocol import ApiSchema, GateId, answer_json, one_of, require_scope
-from agents.api.runs.impacts import ImpactAnswer
+from agents.access import Gone, reader_of, run_or_404
+from agents.api.gates.decisions import MARK, Decide, said_in
+from agents.api.protocol.answers import answer_json
+from agents.api.protocol.auth import require_scope
+from agents.api.protocol.schemas import ApiSchema, GateId, RunId, one_of
+from agents.api.runs.moves import ImpactAnswer
 from agents.models import TokenScope
 from approvals.cards.likeness import Likeness
 from approvals.consequences.done_before import done_before
@@ -22,23 +25,69 @@ from approvals.decisions.decision_impact import DecisionImpact, impact_of
 from approvals.decisions.prepared_decision import prepare
 from approvals.decisions.quorum import check_rejected, check_turn, left
 from approvals.decisions.submission import Submission
+from approvals.gates import preflight_facts
 from approvals.gates.reading import read
 from approvals.models import Decision, Gate
 from approvals.policy import required
+from approvals.preflight import ORDER
 from approvals.presentation.gate_page.done_words import say_done
-from approvals.views.access import gate_or_404
+from approvals.views.access import gate_or_404, why_gone
+from checkpoints.errors import NoSuchCheckpoint
 
-from .decisions import MARK, Decide, said_in
-
+runs = Router(tags=["runs"], auth=require_scope(TokenScope.READ))
+DECIDE = require_scope(TokenScope.DECIDE)
 router = Router(tags=["gates"], auth=require_scope(TokenScope.SEE))
-SHOWN = Field(
-    description="A digest of this preview. Send it with the decision, which is refused if it would by then do more.",
-    examples=[MARK],
-)
-LEFT = Field(
-    description="How many more people must approve after it; 0: it closes the gate and takes effect at once.",
-    examples=[0],
-)
+Colour = Annotated[str, one_of(ORDER)]
+
+
+class FindingAnswer(ApiSchema):
+    """The result of one check."""
+
+    example: ClassVar = {
+        "check": "version", "colour": "green", "words": "Version 1 of refunds is deployed, with the run's own steps.",
+    }  # fmt: skip
+
+    check: str
+    """What was checked."""
+    colour: Colour
+    """Green: in order. Amber: it can resume, with a warning. Red: it cannot resume."""
+    words: str
+    """What was found, and what to do about it. It may quote an agent's code: data, never markup."""
+
+
+class PreflightAnswer(ApiSchema):
+    """The result of a preflight."""
+
+    example: ClassVar = {"colour": "green", "title": "Ready: 6 checks passed"}
+
+    colour: Colour
+    """The worst level of the findings. While it is red, decisions are refused."""
+    title: str
+    """The level in words."""
+    findings: list[FindingAnswer]
+    """Every check, in order."""
+
+
+@runs.get("/{int:run_id}/preflight", response=PreflightAnswer, summary="Check a run")
+def get_run_preflight(request: HttpRequest, run_id: RunId) -> HttpResponse:
+    """Tell whether the run can go on from its head: its checkpoint, its version, its state, its environment."""
+    return answer_json(PreflightAnswer.from_orm(preflight_facts.of_run(run_or_404(request, run_id))))
+
+
+@router.get("/{int:gate_id}/preflight", response=PreflightAnswer, summary="Check a gate")
+def get_gate_preflight(request: HttpRequest, gate_id: GateId) -> HttpResponse:
+    """Tell whether the run can go on from what the gate shows, whatever is decided."""
+    gate = gate_or_404(request, gate_id)
+    try:
+        return answer_json(PreflightAnswer.from_orm(preflight_facts.of_gate(gate)))
+    except NoSuchCheckpoint:  # where the gate is closed, retention may have removed the state
+        raise Gone(why_gone(gate)) from None
+
+
+SHOWN_WORDS = "A digest of this preview. Send it with the decision, which is refused if it would by then do more."
+SHOWN = Field(description=SHOWN_WORDS, examples=[MARK])
+LEFT_WORDS = "How many more people must approve after it; 0: it closes the gate and takes effect at once."
+LEFT = Field(description=LEFT_WORDS, examples=[0])
 
 
 class ChoiceImpact(ApiSchema):
@@ -159,12 +208,7 @@ def _others(gate: Gate, reader: User) -> list[Decision]:
     return list(gate.decisions.filter(counts=True).exclude(user=reader))
 
 
-@router.post(
-    "/{int:gate_id}/impacts",
-    response=DecisionPreview,
-    summary="Preview a decision",
-    auth=require_scope(TokenScope.DECIDE),
-)
+@router.post("/{int:gate_id}/impacts", auth=DECIDE, response=DecisionPreview, summary="Preview a decision")
 def preview_decision(request: HttpRequest, gate_id: GateId, decision: Decide) -> HttpResponse:
     """Return the impact of a decision, which is sent as it would be to decide.
 

@@ -1,4 +1,4 @@
-"""Removes checkpoints of threads by a program's order: a thread, what some invocations saved, all but the newest.
+"""Fills a program's orders about whole threads: to copy one, to remove it, what invocations saved, all but the newest.
 
 What is removed leaves a gap row, as with retention, so that the rest can be verified. A hold stands in the way: an open
 gate, a name, a fork, an effect or a legal hold. Then nothing of that thread is removed, and the refusal names it.
@@ -6,7 +6,7 @@ gate, a name, a fork, an effect or a legal hold. Then nothing of that thread is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -20,16 +20,18 @@ from checkpoints.errors import Fenced, NotVerified
 from checkpoints.events import event_log
 from checkpoints.models import Checkpoint, Hold, Run
 from checkpoints.postgresql.sql import run_sql
-from checkpoints.retention import chunks, delete_batch, reading, rules
+from checkpoints.retention import chunks, delete_batch, rules
 from checkpoints.retention.delete_batch import RunMoved
+from checkpoints.retention.reading import history_of
 from checkpoints.store import claims
 from checkpoints.store.gaps import RemovalReason
 from checkpoints.values.ops import DROP
 
-from . import history, kept_runs, places, saving
-from .errors import ThreadHeld
-from .places import Owner, ThreadRun
-from .saving import LEASE
+from . import places, reading, saving
+from .pending import Numbered, Write, add_writes
+from .places import Owner, Place, ThreadHeld, ThreadRefused, ThreadRun, ThreadTaken
+from .reading import Found
+from .saving import LEASE, NewCheckpoint
 
 PORTION = 500
 TRIES = 5  # at a run that is written meanwhile
@@ -56,20 +58,20 @@ def prune(owner: Owner, thread: str) -> None:
     graph = next((run for run in found if not run.namespace), None)
     for run in found:
         caller = _caller(run, graph)
-        if caller is not None and caller not in of_graph:
-            _remove(owner, run, _all)
-        else:
-            _remove(owner, run, _unneeded)
+        _remove(owner, run, _unneeded if caller is None or caller in of_graph else _all)
 
 
 def delete_invocations(owner: Owner, invocations: Sequence[str]) -> None:
     """Remove the checkpoints that these invocations saved, in all threads of the agent. Raises ThreadHeld."""
     wanted = set(invocations)
-    written = ThreadCall.objects.filter(name__in=wanted).values_list("run_id", flat=True)
-    runs = set(written)
+
+    def saved_by_them(_: ThreadRun, ids: Sequence[UUID]) -> Collection[UUID]:
+        return [id for id in ids if saving.invocation_of(store.load_checkpoint(id).state) in wanted]
+
+    runs = set(ThreadCall.objects.filter(name__in=wanted).values_list("run_id", flat=True))
     for run in places.of_thread(owner, None):
         if run.run_id in runs:
-            _remove(owner, run, lambda run, ids: [id for id in ids if _saved_by(id, wanted)])
+            _remove(owner, run, saved_by_them)
             ThreadCall.objects.filter(run_id=run.run_id, name__in=wanted).delete()
 
 
@@ -81,12 +83,7 @@ def _all(run: ThreadRun, ids: Sequence[UUID]) -> Collection[UUID]:
 
 
 def _unneeded(run: ThreadRun, ids: Sequence[UUID]) -> Collection[UUID]:
-    needed = _needed(run)
-    return [id for id in ids if id not in needed]
-
-
-def _saved_by(id: UUID, invocations: Collection[str]) -> bool:
-    return saving.invocation_of(store.load_checkpoint(id).state) in invocations
+    return set(ids) - _needed(run)
 
 
 def _needed(run: ThreadRun) -> set[UUID]:
@@ -94,7 +91,7 @@ def _needed(run: ThreadRun) -> set[UUID]:
     head = store.load(Run(pk=run.run_id))
     counted = saving.metadata_of(head.state, "counters_since_delta_snapshot")
     channels = {name: name for name in counted if name not in head.state}
-    return {head.id, *(history.walked(run, head.id, channels)[1] if channels else ())}
+    return {head.id, *(reading.walked(run, head.id, channels)[1] if channels else ())}
 
 
 def rebuilt_from(run_id: int) -> Collection[UUID]:
@@ -123,8 +120,8 @@ def _caller(run: ThreadRun, graph: ThreadRun | None) -> UUID | None:
 
 def _remove(owner: Owner, run: ThreadRun, choose: Choice) -> None:
     """Remove what `choose` names of a run's checkpoints; the run goes on from the newest that stays."""
-    with kept_runs.alone(run.run_id):
-        kept_runs.take(run.run_id)
+    with saving.RUNS.alone(run.run_id):
+        saving.RUNS.take(run.run_id)
         for left in reversed(range(TRIES)):
             try:
                 with transaction.atomic():  # or a kill would leave the content of what is removed
@@ -142,14 +139,14 @@ def _removed(owner: Owner, run: ThreadRun, choose: Choice) -> int:
 
     Raises RunMoved, Fenced and ThreadHeld.
     """
-    places_now = reading.history_of(run.run_id).places
+    places_now = history_of(run.run_id).places
     there = [UUID(bytes=place.id) for place in places_now if place.step not in places.NOTHING]
     going = set(choose(run, there))
     if not going:
         return 0
     _check_holds(run, going)
     _go_back(owner, run, going, [id for id in there if id not in going])
-    history_now = reading.history_of(run.run_id)
+    history_now = history_of(run.run_id)
     seqs = [place.seq for place in history_now.places if UUID(bytes=place.id) in going]
     data = {"checkpoints": len(seqs), "policy": POLICY}
     team = Run.objects.values_list("team_id", flat=True).get(pk=run.run_id)
@@ -158,7 +155,7 @@ def _removed(owner: Owner, run: ThreadRun, choose: Choice) -> int:
     why = RemovalReason(POLICY, 0, owner.by, datetime.now(UTC))
     for portion in rules.batches(history_now.places, seqs, PORTION):
         delete_batch.remove(delete_batch.prepared(run.run_id, run.lineage, history_now, portion), why=why)
-        history_now = reading.history_of(run.run_id)
+        history_now = history_of(run.run_id)
     if len(going) == len(there):
         ThreadWrite.objects.filter(run_id=run.run_id).delete()
     return len(seqs)
@@ -192,3 +189,39 @@ def _check_holds(run: ThreadRun, going: Collection[UUID] | None) -> None:
                 f"{hold.get_kind_display()} ({hold.subject}: {hold.reason}) holds {what} of the thread {run.thread!r}, "
                 f"R-{run.run_id}. Nothing was removed. Have it freed first: close the gate, or free the hold."
             )
+
+
+def copy(owner: Owner, thread: str, to: str) -> None:
+    """Copy a thread with all its namespaces; the copy has the same ids. Raises ThreadTaken and ThreadRefused."""
+    if thread == to:
+        raise ThreadRefused("A thread cannot be copied to itself. Name another thread to copy to.")
+    runs = places.of_thread(owner, thread)
+    with transaction.atomic():
+        if reading.page(owner, to, limit=1)[0]:
+            raise ThreadTaken(f"The thread {to!r} has checkpoints. Delete it first, or name another.")
+        places.mask_anew(owner, to)  # where it was deleted, its runs are still there
+        for run in runs:
+            _fill(owner, Place(to, run.namespace), reading.in_order(run))
+        saving.take_writers_along(owner, thread, to)
+
+
+def _fill(owner: Owner, place: Place, checkpoints: Iterable[Found]) -> None:
+    """Save checkpoints, oldest first, with their writes, in the caller's transaction."""
+    thread, _ = places.current(owner, places.opened(owner, place, masked=True))
+    seen, there = None, set[str]()
+    with store.reading():
+        for checkpoint in checkpoints:
+            parent = checkpoint.parent if checkpoint.parent in there else None
+            by = saving.invocation_of(checkpoint.fields)
+            new = NewCheckpoint(checkpoint.id, parent, dict(checkpoint.fields), whole=True, invocation=by)
+            seen = saving.put(owner, place, new, seen)
+            there.add(checkpoint.id)
+            for (task, path), writes in _by_call(checkpoint.writes).items():
+                add_writes(thread.run_id, thread.stored(checkpoint.id), task, path, writes)
+
+
+def _by_call(writes: Sequence[Write]) -> dict[tuple[str, str], list[Numbered]]:
+    found: dict[tuple[str, str], list[Numbered]] = {}
+    for write in writes:
+        found.setdefault((write.task, write.path), []).append((write.number, write.channel, write.value))
+    return found

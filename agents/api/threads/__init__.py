@@ -1,1 +1,0 @@
-"""The threads of LangGraph graphs: what a checkpointer in another program reads, saves and removes."""
