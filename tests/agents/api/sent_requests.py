@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
+import jsonschema  # type: ignore[import-untyped]
 from django.contrib.auth.models import User
 
 from agents.api.interface import api
@@ -43,9 +44,9 @@ def operations() -> list[tuple[str, str, dict[str, Any]]]:
     return [(path, method, told) for path, of in document()["paths"].items() for method, told in of.items()]
 
 
-def looked_at() -> list[str]:
-    """The addresses that are only read."""
-    return [path for path, method, _ in operations() if method == "get"]
+def check_shape(found: Any, name: str) -> None:
+    """Check that what was answered is of the described shape of this name."""
+    jsonschema.validate(found, {"$ref": f"#/components/schemas/{name}", "components": document()["components"]})
 
 
 def takes_a_body(path: str) -> bool:
@@ -85,18 +86,12 @@ def reader_of(path: str) -> User:
 def address(path: str, of: Gate | None = None) -> str:
     """The address of a described path, with the parameters that it needs."""
     asked = of or gate()
-    values = {
-        "gate_id": asked.pk,
-        "run_id": asked.run_id,
-        "seq": 1,
-        "agent": gate().run.plan.agent,
-        "effect_id": 1,
-        "name": "go",
-    }
+    agent = gate().run.plan.agent
+    values = {"gate_id": asked.pk, "run_id": asked.run_id, "seq": 1, "agent": agent, "effect_id": 1, "name": "go"}
     if "/webhooks" in path:
         values |= {"webhook_id": delivery().webhook_id, "delivery_id": delivery().pk}
     filled = re.sub(r"{(\w+)}", lambda match: str(values[match[1]]), path)
-    of_thread = f"?agent={gate().run.plan.agent}&thread=t"
+    of_thread = f"?agent={agent}&thread=t"
     query = {
         "/diff": "?to=1", "/comparisons": "?a=1&b=1", "/checkpoint": of_thread, "/threads/checkpoints": of_thread,
         "/histories": f"{of_thread}&id={UUID(int=1)}&channels={{}}",

@@ -1,53 +1,49 @@
-"""Orders over the API: what each does, what it would do, and what it is refused for."""
+"""Orders over the API: what each does, would do and is refused for; each is done once for its Idempotency-Key."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]
 import pytest
 from django.test import Client
+from django.utils import timezone
 
-from agents.api.interface import example_of
-from checkpoints.models import Run
+from agents.api.protocol import idempotency_keys
+from agents.api.runs import moves
+from agents.models import Answer
+from approvals.models import Gate
+from checkpoints.models import Checkpoint, Run
+from config.housekeeping import clear_answers
+from tests.agents.api.sent_requests import check_shape
+from tests.agents.api.test_doors import refusal
 from tests.agents.moves.conftest import _only_these_agents, ledger
 from tests.agents.moves.moved_runs import after, before, edit
 from tests.agents.pages.moves.sent_orders import booked, member
+from tests.factories import MEMBER, ann, make_gate, make_team
 from tests.factories.driven_runs import advance_to_rest, state
-
-from .sent_requests import document
-from .test_doors import refusal
+from tests.harness.racing_threads import race
+from tests.harness.signed_in_clients import signed_in
 
 __all__ = ["_only_these_agents", "ledger"]
-
 SIZE = [{"op": "replace", "path": "/size", "value": 2}]
+KEY = {"Idempotency-Key": "mine"}
+ORDERS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("rewinds", {"to": 1}, {"to": 1, "feedback": "Once more."}),
+    ("edits", {"at": 1, "patch": SIZE}, {"at": 1, "patch": [{**SIZE[0], "value": 3}]}),
+    ("forks", {"at": 1, "patch": SIZE}, {"at": 1}),
+]
 
 
 def post(client: Client, run: Run, noun: str, body: dict[str, Any] | None = None, **headers: str) -> Any:
     return client.post(f"/api/runs/{run.pk}/{noun}", body or {}, content_type="application/json", headers=headers)
 
 
-def schema(name: str) -> dict[str, Any]:
-    return {"$ref": f"#/components/schemas/{name}", "components": document()["components"]}
-
-
-def bodies() -> Iterator[tuple[str, Any]]:
-    """The shape of every body that the description names."""
-    for path, operations in document()["paths"].items():
-        for operation in operations.values():
-            if "requestBody" in operation:
-                yield path, operation["requestBody"]["content"]["application/json"]["schema"]
-
-
-def test_every_body_is_described_by_a_shape_with_examples() -> None:
-    found = dict(bodies())
-    assert {"/api/runs", "/api/runs/{run_id}/forks", "/api/gates/{gate_id}/decisions"} <= set(found)
-    for path, told in found.items():
-        shapes = document()["components"]["schemas"]
-        members = shapes[told["$ref"].rpartition("/")[2]]["properties"]
-        example = {name: example_of(member, shapes) for name, member in members.items()}
-        jsonschema.validate(example, schema(told["$ref"].rpartition("/")[2])), path
+def stands(run: Run) -> tuple[int, int]:
+    """How many checkpoints and runs there are of its lineage."""
+    kin = Run.objects.filter(lineage=run.lineage)
+    return Checkpoint.objects.filter(run_id__in=kin.values("pk")).count(), kin.count()
 
 
 def test_an_order_is_done_as_its_impact_said(ledger: str) -> None:
@@ -56,34 +52,25 @@ def test_an_order_is_done_as_its_impact_said(ledger: str) -> None:
     told = post(client, run, "impacts", {"kind": "rewind", "at": to, "feedback": "Once more."})
     assert told.status_code == 200
     impact = told.json()
-    jsonschema.validate(impact, schema("ImpactAnswer"))
+    check_shape(impact, "ImpactAnswer")
     assert {row["step"]: row["verdict"] for row in impact["rows"]}["plan"] == "will"
     seq = run.seq
     done = post(client, run, "rewinds", {"to": to, "feedback": "Once more.", "seen": impact["digest"]})
     assert (done.status_code, done.json()["status"], done.json()["seq"]) == (200, "queued", seq + 1)
-    jsonschema.validate(done.json(), schema("RunSummary"))
+    check_shape(done.json(), "RunSummary")
     assert state(run)["feedback"][0]["text"] == "Once more."
 
 
-def test_asking_writes_nothing(ledger: str) -> None:
+def test_asking_writes_nothing_and_what_was_seen_and_is_no_longer_true_answers_with_what_is(ledger: str) -> None:
     run = booked(ledger)
-    before_ = Run.objects.values().get(pk=run.pk)
-    for body in (
-        {"kind": "rewind", "at": 2},
-        {"kind": "edit", "at": 1, "patch": SIZE},
-        {"kind": "fork", "at": 1, "patch": SIZE},
-    ):
-        assert post(member(run), run, "impacts", body).status_code == 200
+    client, before_ = member(run), Run.objects.values().get(pk=run.pk)
+    for kind, more in (("rewind", {}), ("edit", {"patch": SIZE}), ("fork", {"patch": SIZE})):
+        assert post(client, run, "impacts", {"kind": kind, "at": 1, **more}).status_code == 200
     assert Run.objects.values().get(pk=run.pk) == before_
     assert not Run.objects.filter(lineage=run.pk, forked_from__isnull=False).exists()
-
-
-def test_what_was_seen_and_is_no_longer_true_answers_with_what_is(ledger: str) -> None:
-    run = booked(ledger)
-    client = member(run)
     told = refusal(post(client, run, "rewinds", {"to": 1, "seen": "00" * 32}), 409)
     assert told["code"] == "impact_changed"
-    jsonschema.validate(told["impact"], schema("ImpactAnswer"))
+    check_shape(told["impact"], "ImpactAnswer")
     assert Run.objects.get(pk=run.pk).status == "completed"
     assert post(client, run, "rewinds", {"to": 1, "seen": told["impact"]["digest"]}).status_code == 200
 
@@ -92,83 +79,34 @@ def test_a_rewind_and_an_edit_that_are_sent_twice_are_done_once(ledger: str) -> 
     """The impact alone did not tell them apart: from where a rewind has led, the same rewind does the same."""
     run = booked(ledger)
     client = member(run)
-    for noun, body in (("rewinds", {"to": 1}), ("edits", {"at": 1, "patch": SIZE})):
+    for noun, body, _ in ORDERS[:2]:
         newest = Run.objects.get(pk=run.pk).seq
         assert post(client, run, noun, body | {"newest": newest}).status_code == 200
         assert "changed since" in refusal(post(client, run, noun, body | {"newest": newest}), 409)["detail"]
         assert Run.objects.get(pk=run.pk).seq == newest + 1
 
 
-def test_an_edit_keeps_the_type_of_its_numbers_and_names_what_does_not_fit(ledger: str) -> None:
+def test_what_is_final_is_done_once_more_only_with_confirm_and_what_does_not_fit_is_named(ledger: str) -> None:
     run = booked(ledger)
-    client = member(run)
+    client, to = member(run), before(run, "tell")
+    wrong: list[tuple[str, dict[str, Any], str]] = [
+        ("rewinds", {"to": to}, "/confirm"), ("rewinds", {}, "/to"), ("rewinds", {"to": 1, "seeen": "ab"}, "/seeen"),
+        ("edits", {"at": 1}, "/patch"), ("edits", {"at": 1, "patch": ["x"]}, "/patch/0"), ("forks", {"at": 0}, "/at"),
+        ("edits", {"at": 1, "patch": [{**SIZE[0], "value": "many"}]}, "/size"),
+        ("forks", {"at": 1, "config": 7}, "/config"), ("forks", {"at": 1, "config": {"tone": 7}}, "/config/tone"),
+        ("impacts", {"kind": "cancel", "at": 1}, "/kind"),
+    ]  # fmt: skip
+    for noun, body, place in wrong:
+        told = refusal(post(client, run, noun, body), 422)
+        assert [fault["parameter"] for fault in told["errors"]] == [place]
+    for noun, body in (("rewinds", {"to": 99}), ("edits", {"at": 99, "patch": SIZE}), ("forks", {"at": 99})):
+        assert f"GET /api/runs/{run.pk}/checkpoints" in refusal(post(client, run, noun, body), 404)["detail"]
+    told = refusal(post(client, run, "forks", {"at": 1, "version": "99"}), 409)
+    assert "no agent named booking 99" in told["detail"]
+    assert post(client, run, "rewinds", {"to": to, "confirm": True}).status_code == 200
     huge = [{"op": "replace", "path": "/offer", "value": 2**64 + 1}]
     assert post(client, run, "edits", {"at": 1, "patch": huge}).status_code == 200
     assert state(run)["offer"] == 2**64 + 1
-    wrong = [{"op": "replace", "path": "/size", "value": "many"}]
-    told = refusal(post(client, run, "edits", {"at": 1, "patch": wrong}), 422)
-    assert [fault["parameter"] for fault in told["errors"]] == ["/size"]
-
-
-def test_what_is_final_is_done_once_more_only_with_confirm(ledger: str) -> None:
-    run = booked(ledger)
-    client, to = member(run), before(run, "tell")
-    told = refusal(post(client, run, "rewinds", {"to": to}), 422)
-    assert [fault["parameter"] for fault in told["errors"]] == ["/confirm"]
-    assert post(client, run, "rewinds", {"to": to, "confirm": True}).status_code == 200
-
-
-def test_a_fork_is_made_once_for_one_key_whatever_it_has_done_since(ledger: str) -> None:
-    run = booked(ledger)
-    client = member(run)
-    impact = post(client, run, "impacts", {"kind": "fork", "at": 1, "patch": SIZE}).json()
-    body = {"at": 1, "patch": SIZE, "title": "For two", "seen": impact["digest"]}
-    made = post(client, run, "forks", body, **{"Idempotency-Key": "mine"})
-    assert made.status_code == 201
-    number = made.json()["id"]
-    assert (made["Location"], made.json()["title"]) == (f"/api/runs/{number}", "For two")
-    advance_to_rest(Run.objects.get(pk=number))
-    assert post(client, run, "forks", body, **{"Idempotency-Key": "mine"}).json()["id"] == number
-    assert post(member(run), run, "forks", {"at": 1}, **{"Idempotency-Key": "mine"}).json()["id"] != number
-    assert post(client, run, "forks", {"at": 1}).json()["id"] != number
-
-
-def test_what_was_left_behind_is_settled_and_nothing_is_refused(ledger: str) -> None:
-    run = booked(ledger)
-    client = member(run)
-    assert "left no effects behind" in refusal(post(client, run, "settlements"), 409)["detail"]
-    edit(run, 1, size=2)
-    assert post(client, run, "settlements").status_code == 200
-    assert client.get(f"/api/runs/{run.pk}").json()["ending"] == "now"
-    assert (Run.objects.get(pk=run.pk).settling, Run.objects.get(pk=run.pk).ending) == (True, "")
-
-
-@pytest.mark.parametrize(
-    ("noun", "body", "parameter"),
-    [
-        ("rewinds", {}, "/to"),
-        ("rewinds", {"to": "one"}, "/to"),
-        ("rewinds", {"to": 1, "seeen": "ab"}, "/seeen"),
-        ("edits", {"at": 1}, "/patch"),
-        ("edits", {"at": 1, "patch": ["x"]}, "/patch/0"),
-        ("forks", {"at": 0}, "/at"),
-        ("forks", {"at": 1, "config": 7}, "/config"),
-        ("forks", {"at": 1, "config": {"tone": 7}}, "/config/tone"),
-        ("impacts", {"kind": "cancel", "at": 1}, "/kind"),
-    ],
-)
-def test_a_member_that_is_junk_is_named(ledger: str, noun: str, body: dict[str, Any], parameter: str) -> None:
-    run = advance_to_rest(booked(ledger))
-    told = refusal(post(member(run), run, noun, body), 422)
-    assert [fault["parameter"] for fault in told["errors"]] == [parameter]
-
-
-def test_a_checkpoint_or_a_version_that_is_not_there_is_refused_in_words(ledger: str) -> None:
-    run = booked(ledger)
-    for noun, body in (("rewinds", {"to": 99}), ("edits", {"at": 99, "patch": SIZE}), ("forks", {"at": 99})):
-        assert f"GET /api/runs/{run.pk}/checkpoints" in refusal(post(member(run), run, noun, body), 404)["detail"]
-    told = refusal(post(member(run), run, "forks", {"at": 1, "version": "99"}), 409)
-    assert "no agent named booking 99" in told["detail"]
 
 
 def test_two_branches_are_compared_with_steps_effects_and_states(ledger: str) -> None:
@@ -184,9 +122,119 @@ def test_two_branches_are_compared_with_steps_effects_and_states(ledger: str) ->
     assert [fate["fate"] for fate in told["a"]["effects"]][-1] == "from an abandoned branch; cannot be undone"
     assert told["b"]["effects"] == []
     assert {"op": "replace", "path": "/size", "value": 2} in told["patch"]
-
-
-def test_a_place_that_is_not_there_is_not_found(ledger: str) -> None:
-    run = booked(ledger)
     for place in ("99", f"{run.pk + 10_000}.1"):
         refusal(member(run).get(f"/api/runs/{run.pk}/comparisons", {"a": "1", "b": place}), 404)
+
+
+def test_each_order_is_done_once_for_its_key_and_answered_the_same(ledger: str) -> None:
+    run = booked(ledger)
+    client = member(run)
+    for noun, body, other in ORDERS:
+        key = {"Idempotency-Key": noun}
+        first = post(client, run, noun, body, **key)
+        assert first.status_code in (200, 201)
+        assert idempotency_keys.REPLAYED not in first
+        standing = stands(run)
+        again = post(client, run, noun, body, **key)
+        assert (again.status_code, again.content) == (first.status_code, first.content)
+        assert again.get("Location") == first.get("Location")
+        assert again[idempotency_keys.REPLAYED] == "true"
+        assert refusal(post(client, run, noun, other, **key), 409)["code"] == "key_reused"
+        assert stands(run) == standing
+    told = refusal(post(client, run, "rewinds", {"to": 1}, **{"Idempotency-Key": "my key"}), 422)
+    assert told["code"] == "invalid"
+    assert [each["parameter"] for each in told["errors"]] == ["Idempotency-Key"]
+
+
+def test_a_fork_is_made_once_for_one_key_whatever_it_has_done_since_and_for_nobody_else(ledger: str) -> None:
+    run = booked(ledger)
+    client = member(run)
+    impact = post(client, run, "impacts", {"kind": "fork", "at": 1, "patch": SIZE}).json()
+    body = {"at": 1, "patch": SIZE, "title": "For two", "seen": impact["digest"]}
+    made = post(client, run, "forks", body, **KEY)
+    assert made.status_code == 201
+    number = made.json()["id"]
+    assert (made["Location"], made.json()["title"]) == (f"/api/runs/{number}", "For two")
+    advance_to_rest(Run.objects.get(pk=number))
+    assert post(client, run, "forks", body, **KEY).json()["id"] == number
+    others = post(member(run), run, "forks", {"at": 1}, **KEY)
+    assert idempotency_keys.REPLAYED not in others
+    assert len({number, others.json()["id"], post(client, run, "forks", {"at": 1}).json()["id"]}) == 3
+
+
+def test_what_was_left_behind_is_settled_once_for_a_key_though_its_answer_was_lost(ledger: str) -> None:
+    run = booked(ledger)
+    client = member(run)
+    assert "left no effects behind" in refusal(post(client, run, "settlements", {}, **KEY), 409)["detail"]
+    edit(run, 1, size=2)
+    first = post(client, run, "settlements", {}, **KEY)
+    assert first.status_code == 200, "what was refused leaves its key free"
+    assert client.get(f"/api/runs/{run.pk}").json()["ending"] == "now"
+    assert (Run.objects.get(pk=run.pk).settling, Run.objects.get(pk=run.pk).ending) == (True, "")
+    again = post(client, run, "settlements", {}, **KEY)
+    assert (again.content, again[idempotency_keys.REPLAYED]) == (first.content, "true")
+    assert Answer.objects.filter(key="mine", body=first.content).update(status=0, body=b"") == 1
+    settled = Run.objects.get(pk=advance_to_rest(run).pk)
+    assert post(client, run, "settlements", {}, **KEY).status_code == 200
+    run.refresh_from_db()
+    assert (run.status, run.seq, run.token) == (settled.status, settled.seq, settled.token)
+
+
+@pytest.mark.parametrize(("noun", "body", "other"), [pytest.param(*ORDERS[0], marks=pytest.mark.long), *ORDERS[1:]])
+def test_the_key_of_an_order_whose_process_died_before_it_answered_is_that_orders_alone(
+    ledger: str, monkeypatch: pytest.MonkeyPatch, noun: str, body: dict[str, Any], other: dict[str, Any]
+) -> None:
+    """The same again is done once; no order that was refused keeps a key."""
+    run = booked(ledger)
+    client = member(run)
+
+    def died(*_: Any, **__: Any) -> Any:
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(moves, "summed_up", died)
+        with pytest.raises(SystemExit):
+            post(client, run, noun, body, **KEY)
+    standing = stands(run)
+    assert refusal(post(client, run, noun, other, **KEY), 409)["code"] == "key_reused"
+    assert post(client, run, noun, body, **KEY).status_code in (200, 201)
+    assert stands(run) == standing
+    refusal(post(client, run, noun, {**body, "seen": "00"}, **{"Idempotency-Key": "refused"}), 409)
+    assert not Answer.objects.filter(key="refused").exists()
+
+
+def test_of_two_that_come_at_once_one_is_done_and_both_are_answered_the_same(ledger: str) -> None:
+    run = booked(ledger)
+    cookies, standing = member(run).cookies, stands(run)
+    clients = [Client() for _ in range(3)]
+    for client in clients:
+        client.cookies = cookies
+    answers = race([partial(post, client, run, "edits", {"at": 1, "patch": SIZE}, **KEY) for client in clients])
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.content for answer in answers}) == 1
+    assert sorted(idempotency_keys.REPLAYED in answer for answer in answers) == [False, True, True]
+    assert stands(run) == (standing[0] + 1, standing[1])
+
+
+def test_answers_are_kept_for_a_week() -> None:
+    rows = []
+    for days in (6, 8):
+        row = Answer.objects.create(who="user:0", key=f"{days} days", request=b"")
+        Answer.objects.filter(pk=row.pk).update(at=timezone.now() - timedelta(days=days))
+        rows.append(row.pk)
+    clear_answers()
+    assert list(Answer.objects.filter(pk__in=rows).values_list("pk", flat=True)) == rows[:1]
+
+
+def test_a_run_is_cancelled_once_for_a_key_and_a_second_time_it_says_how_it_ended() -> None:
+    asked = make_gate(team=make_team(may=MEMBER))
+    client, body = signed_in(ann(asked.team)), {"reason": "Withdrawn."}
+    first = post(client, asked.run, "cancellations", body, **KEY)
+    assert first.status_code == 200
+    assert (first.json()["status"], first.json()["gates"]) == ("cancelled", [])
+    assert Gate.objects.get(pk=asked.pk).status == "withdrawn"
+    assert Run.objects.get(pk=asked.run_id).reason == "Withdrawn."
+    again = post(client, asked.run, "cancellations", body, **KEY)
+    assert (again.status_code, again.content, again[idempotency_keys.REPLAYED]) == (200, first.content, "true")
+    assert refusal(post(client, asked.run, "cancellations", {}, **KEY), 409)["code"] == "key_reused"
+    assert "already ended as cancelled" in refusal(post(client, asked.run, "cancellations"), 409)["detail"]

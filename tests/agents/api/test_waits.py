@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import Client
 
-from agents import tokens
 from agents.models import Signal, TokenScope, Wait
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event, Run
+from tests.agents.api.test_doors import refusal
+from tests.agents.api.test_orders import post
 from tests.agents.pages.moves.sent_orders import member
 from tests.factories import REVIEWER, ann, make_team
 from tests.factories.driven_runs import advance, make_run, state
+from tests.factories.tokens import bearing, make_token
 from tests.harness.known_agents import knowing_only
-
-from .test_doors import refusal
 
 
 @pytest.fixture(autouse=True)
@@ -27,10 +26,6 @@ def own_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     """Know the agents that wait."""
     with knowing_only("tests.agents.waits.waiting_agents", settings, monkeypatch):
         yield
-
-
-def post(client: Client, run: Run, noun: str, body: Any = None, **headers: str) -> Any:
-    return client.post(f"/api/runs/{run.pk}/{noun}", body or {}, content_type="application/json", headers=headers)
 
 
 def test_a_signal_is_kept_and_wakes_the_run_that_waits_for_it() -> None:
@@ -57,28 +52,23 @@ def test_without_a_key_each_request_is_a_signal_of_its_own_but_for_its_idempoten
     assert Signal.objects.filter(run=run).count() == 3
 
 
-@pytest.mark.parametrize(
-    ("name", "body", "status", "place"),
-    [
-        ("health", {"value": {"percent": 400}}, 422, "/value/percent"),
-        ("other", {}, 422, "/"),
-        ("health", {"value": {"percent": 4}, "key": "with blanks"}, 422, "/key"),
-        ("health", {"vaule": {"percent": 4}}, 422, "/vaule"),
-    ],
-)
-def test_what_does_not_fit_is_refused_with_its_place(name: str, body: Any, status: int, place: str) -> None:
+def test_what_does_not_fit_is_refused_with_its_place_and_by_those_who_may_not_or_too_late() -> None:
     run = make_run("listener")
-    told = refusal(post(member(run), run, f"signals/{name}", body), status)
-    assert place in [each["parameter"] for each in told["errors"]]
-    assert not Signal.objects.filter(run=run).exists()
-
-
-def test_the_same_key_with_another_value_is_refused() -> None:
-    run = make_run("listener")
-    client = member(run)
-    post(client, run, "signals/health", {"value": {"percent": 1}, "key": "k"})
+    client, fits = member(run), {"percent": 4}
+    for name, body, place in (
+        ("health", {"value": {"percent": 400}}, "/value/percent"), ("other", {}, "/"),
+        ("health", {"value": fits, "key": "with blanks"}, "/key"), ("health", {"vaule": fits}, "/vaule"),
+    ):  # fmt: skip
+        told = refusal(post(client, run, f"signals/{name}", body), 422)
+        assert place in [each["parameter"] for each in told["errors"]]
+    theirs = make_run("listener", team=make_team(may=REVIEWER))
+    refusal(post(member(theirs), theirs, "signals/go"), 403)
+    assert not Signal.objects.filter(run__in=[run, theirs]).exists()
+    post(client, run, "signals/health", {"value": fits, "key": "k"})
     told = refusal(post(client, run, "signals/health", {"value": {"percent": 2}, "key": "k"}), 409)
     assert told["code"] == "key_reused"
+    run.cancel(by=SYSTEM)
+    assert refusal(post(client, run, "signals/go"), 409)["code"] == "run_ended"
 
 
 def test_secrets_of_a_signal_are_shown_to_its_runs_agent_alone() -> None:
@@ -88,11 +78,8 @@ def test_secrets_of_a_signal_are_shown_to_its_runs_agent_alone() -> None:
     post(client, run, "signals/code", {"value": {"by": "ops", "pin": "4711"}, "key": "k"})
     read = client.get(f"/api/runs/{run.pk}/signals/code").json()["items"]
     assert [(each["masked"], each["value"]) for each in read] == [(["/pin"], {"by": "ops", "pin": "•••••••• /pin"})]
-    owner, day = ann(run.team), timedelta(days=1)
-    _, key = tokens.issue(
-        owner=owner, name="locked", scopes=[TokenScope.READ], lasts=day, agent="locked", team=run.team, by=SYSTEM
-    )
-    own = Client().get(f"/api/runs/{run.pk}/signals/code", headers={"Authorization": f"Bearer {key}"})
+    agents = bearing(make_token(ann(run.team), TokenScope.READ, agent="locked", team=run.team)[1])
+    own = agents.get(f"/api/runs/{run.pk}/signals/code")
     assert [(each["masked"], each["value"]["pin"]) for each in own.json()["items"]] == [([], "4711")]
     assert b'"digest"' not in bytes(Event.objects.get(kind="signal.received", subject=f"run:{run.pk}").data)
     assert state(advance(run))["length"] == 4
@@ -110,19 +97,6 @@ def test_an_answer_ends_after_the_signal_with_which_it_is_large(monkeypatch: pyt
     assert [each["value"]["percent"] for each in read] == [10, 11]  # 14 bytes each
     rest = client.get(address, {"after": read[-1]["id"]}).json()["items"]
     assert [each["value"]["percent"] for each in rest] == [12]
-
-
-def test_a_run_that_has_ended_takes_no_signal() -> None:
-    run = make_run("listener")
-    client = member(run)
-    run.cancel(by=SYSTEM)
-    assert refusal(post(client, run, "signals/go"), 409)["code"] == "run_ended"
-
-
-def test_whoever_may_not_start_runs_sends_no_signal() -> None:
-    run = make_run("listener", team=make_team(may=REVIEWER))
-    refusal(post(member(run), run, "signals/go"), 403)
-    assert not Signal.objects.filter(run=run).exists()
 
 
 def test_a_person_wakes_a_run_over_the_api(tmp_path: Path) -> None:

@@ -25,23 +25,13 @@ def test_a_run_beyond_the_cap_waits_with_a_reason_and_asks_when_it_may() -> None
         assert advance(second).status == Run.Status.QUEUED
     assert "has asked 1 gates within an hour" in second.reason
     assert second.wake_at is not None
+    assert second.wake_at - open_gate(first).opened_at == timedelta(hours=1)
+    assert not engine.advance(second.pk), "it is not woken before that"
     assert second.attempts == 0
     assert failures(second) == []
     Gate.objects.filter(run=first).update(opened_at=F("opened_at") - timedelta(hours=1))
     assert advance(second).status == Run.Status.WAITING
     assert open_gate(second).kind == Gate.Kind.REVIEW
-
-
-def test_it_is_not_woken_before_that() -> None:
-    team = make_team()
-    Policy.objects.filter(pk=make_policy(team, name="default").pk).update(hourly=1)
-    first, second = (make_run(AGENT, team=team, amount="5.00") for _ in range(2))
-    advance(first)
-    advance(second)
-    assert not engine.advance(second.pk)
-    second.refresh_from_db()
-    assert second.wake_at is not None
-    assert second.wake_at - open_gate(first).opened_at == timedelta(hours=1)
 
 
 def test_what_was_rejected_twice_waits_for_its_pause() -> None:

@@ -24,9 +24,8 @@ from typing_extensions import TypedDict
 from agents import ReviewerQuestion
 from agents.langgraph import GraphAgent, idempotency_key, once
 from agents.models import StepCheckpoint
+from tests.agents.langgraph.scripted import Scripted, agent, first
 from tests.harness.waiting import until
-
-from .scripted import Scripted, first
 
 
 def did(folder: str, what: str) -> None:
@@ -55,22 +54,17 @@ def finish(state: Both) -> Any:
     return {"end": " / ".join(state["said"])}
 
 
-def both() -> Any:
-    graph = StateGraph(Both)
-    graph.add_node(left)
-    graph.add_node(right)
-    graph.add_node(finish)
-    graph.add_edge(START, "left")
-    graph.add_edge(START, "right")
-    graph.add_edge(["left", "right"], "finish")
-    graph.add_edge("finish", END)
+def at_once(*nodes: Any, of: Any = Both) -> Any:
+    """A graph that begins with all of these nodes."""
+    graph = StateGraph(of)
+    for node in nodes:
+        graph.add_node(node).add_edge(START, node.__name__)
     return graph
 
 
-class TwoQuestions(GraphAgent):
-    """Asks two things at once, and one of them twice."""
-
-    graph = both()
+asks_twice_and_beside = agent(
+    "two-questions", at_once(left, right).add_node(finish).add_edge(["left", "right"], "finish").add_edge("finish", END)
+)
 
 
 class Refund(BaseModel):
@@ -90,10 +84,7 @@ def ask_refund(state: Case) -> Any:
     return {"answer": f"{found.amount} because it was {found.reason}"}
 
 
-class Typed(GraphAgent):
-    """Asks for a refund, in a form."""
-
-    graph = StateGraph(Case).add_node(ask_refund).add_edge(START, "ask_refund")
+typed = agent("typed", at_once(ask_refund, of=Case))
 
 
 def starts(state: Both) -> Any:
@@ -101,31 +92,19 @@ def starts(state: Both) -> Any:
     return {}
 
 
-def inner() -> Any:
-    def deepest(state: Both) -> Any:
-        did(state["folder"], "deepest")
-        return {"said": [f"deep {interrupt('How deep?')}"]}
-
-    graph = StateGraph(Both)
-    graph.add_node("before", starts)
-    graph.add_node("deepest", deepest)
-    graph.add_edge(START, "before")
-    graph.add_edge("before", "deepest")
-    return graph.compile()
+def deepest(state: Both) -> Any:
+    did(state["folder"], "deepest")
+    return {"said": [f"deep {interrupt('How deep?')}"]}
 
 
-def middle() -> Any:
-    graph = StateGraph(Both)
-    graph.add_node("inner", inner())
-    graph.add_edge(START, "inner")
-    return graph.compile()
+def nested() -> Any:
+    """A graph in a graph in a graph."""
+    inner = at_once(starts).add_node(deepest).add_edge("starts", "deepest").compile()
+    middle = StateGraph(Both).add_node("inner", inner).add_edge(START, "inner").compile()
+    return StateGraph(Both).add_node("middle", middle).add_edge(START, "middle").compile()
 
 
-class Nested(GraphAgent):
-    """Asks from a graph in a graph in a graph."""
-
-    name = "nested_graph"  # `nested` is the children's
-    graph = StateGraph(Both).add_node("middle", middle()).add_edge(START, "middle").compile()
+asks_from_deep_inside = agent("nested_graph", nested())  # `nested` is the children's
 
 
 @tool
@@ -141,62 +120,32 @@ def write(to: str, text: str) -> str:
 
 
 CALLS = (("pay", {"to": "Ada", "amount": 5}), ("write", {"to": "Ada", "text": "It comes."}))
+FOUR = (*CALLS, ("pay", {"to": "Bob", "amount": 8}), ("write", {"to": "Bob", "text": "Call me."}))
 EVERY = {"allowed_decisions": ["approve", "edit", "reject", "respond"]}
 
 
-def calling(mode: Any, *calls: Any, **options: Any) -> Any:
-    gates: Any = {"pay": EVERY, "write": EVERY}
-    middleware = HumanInTheLoopMiddleware(interrupt_on=gates, interrupt_mode=mode, **options)
+def calling(*calls: Any, pays: Any = EVERY, writes: Any = EVERY, **options: Any) -> Any:
+    """A model that makes these calls, about which LangChain's middleware asks."""
+    middleware = HumanInTheLoopMiddleware(interrupt_on={"pay": pays, "write": writes}, **options)
     return create_agent(Scripted(turns=first(*calls)), tools=[pay, write], middleware=[middleware])
 
 
-class Batched(GraphAgent):
-    """Makes two calls, about which LangChain asks at once."""
-
-    graph = calling("batched", *CALLS)
-
-
-class PerCall(GraphAgent):
-    """Makes two calls, about each of which LangChain asks by itself."""
-
-    graph = calling("per_call", *CALLS)
-
-
-FOUR = (*CALLS, ("pay", {"to": "Bob", "amount": 8}), ("write", {"to": "Bob", "text": "Call me."}))
-
-
-class FourCalls(GraphAgent):
-    """Makes four calls, about which LangChain asks at once."""
-
-    graph = calling("batched", *FOUR)
+makes_two_calls = agent("batched", calling(*CALLS))
+makes_two_calls_each = agent("per-call", calling(*CALLS, interrupt_mode="per_call"))
+makes_four_calls = agent("four-calls", calling(*FOUR))
+takes_no_refusal = agent("needs-a-yes", calling(*CALLS, pays={"allowed_decisions": ["approve", "edit"]}))
+tells_of_no_edit = agent("untold", calling(CALLS[0], edit_notice=""))
+asks_a_person = agent("asks-a-person", calling(CALLS[1], writes={"allowed_decisions": ["respond"]}))
 
 
 class OneCall(GraphAgent):
     """Makes one call, and answers questions about it."""
 
-    graph = calling("batched", CALLS[0])
+    graph = calling(CALLS[0])
 
     def answer(self, question: ReviewerQuestion, messages: list[AnyMessage]) -> str:
         """Answer from the conversation."""
         return f"{question.text} {len(messages)} messages, the first of them {messages[0].content!r}."
-
-
-class NeedsAYes(GraphAgent):
-    """Makes two calls, of which one takes no refusal."""
-
-    graph = create_agent(
-        Scripted(turns=first(*CALLS)),
-        tools=[pay, write],
-        middleware=[
-            HumanInTheLoopMiddleware(interrupt_on={"pay": {"allowed_decisions": ["approve", "edit"]}, "write": EVERY})
-        ],
-    )
-
-
-class Untold(GraphAgent):
-    """Makes one call; LangChain is told to say nothing of an edit."""
-
-    graph = calling("batched", CALLS[0], edit_notice="")
 
 
 def inbox(state: MessagesState) -> Any:
@@ -213,16 +162,7 @@ def sums_up(state: MessagesState) -> Any:
     return {"messages": [("ai", "I heard: " + str(state["messages"][-1].content))]}
 
 
-class Inbox(GraphAgent):
-    """Asks as Agent Inbox's programs do."""
-
-    graph = (
-        StateGraph(MessagesState)
-        .add_node(inbox)
-        .add_node(sums_up)
-        .add_edge(START, "inbox")
-        .add_edge("inbox", "sums_up")
-    )
+asks_as_inboxes_do = agent("inbox", at_once(inbox, of=MessagesState).add_node(sums_up).add_edge("inbox", "sums_up"))
 
 
 @task
@@ -238,10 +178,7 @@ def functional(given: dict[str, Any]) -> str:
     return f"{''.join(first_of_them)} {interrupt('Go on?')}"
 
 
-class Functional(GraphAgent):
-    """A function with tasks."""
-
-    graph = functional
+is_a_function = agent("functional", functional)
 
 
 def dies(state: Both) -> Any:
@@ -262,12 +199,6 @@ def works(state: Both) -> Any:
     return {"said": ["works"]}
 
 
-class Dying(GraphAgent):
-    """Two nodes at once, of which one ends the worker once the other is done."""
-
-    graph = StateGraph(Both).add_node(dies).add_node(works).add_edge(START, "dies").add_edge(START, "works")
-
-
 def asks_twice(state: Both) -> Any:
     return {"said": [f"first {interrupt('First?')}", f"second {interrupt('Second?')}"]}
 
@@ -275,33 +206,6 @@ def asks_twice(state: Both) -> Any:
 def asks_and_dies(state: Both) -> Any:
     said = interrupt("Ready?")
     return {**dies(state), "said": [f"ready {said}"]}
-
-
-def subagent() -> Any:
-    def approved(state: Both) -> Any:
-        did(state["folder"], "approved")
-        return {"said": [f"approved {interrupt('Pay?')}"]}
-
-    graph = StateGraph(Both).add_node(approved).add_node(dies)
-    return graph.add_edge(START, "approved").add_edge("approved", "dies").compile()
-
-
-class DyingInASubagent(GraphAgent):
-    """Asks in a graph in a graph, where the next node ends the worker."""
-
-    graph = StateGraph(Both).add_node("subagent", subagent()).add_edge(START, "subagent").compile()
-
-
-class AskingTwiceBesideDying(GraphAgent):
-    """Asks two things one after the other, beside a node that ends the worker between them."""
-
-    graph = (
-        StateGraph(Both)
-        .add_node(asks_twice)
-        .add_node(asks_and_dies)
-        .add_edge(START, "asks_twice")
-        .add_edge(START, "asks_and_dies")
-    )
 
 
 def fails_between(state: Both) -> Any:
@@ -312,27 +216,16 @@ def fails_between(state: Both) -> Any:
     return {"said": [said, f"second {interrupt('Second?')}"]}
 
 
-class FailingBetweenQuestions(GraphAgent):
-    """Asks two things one after the other, and fails between them once."""
-
-    graph = StateGraph(Both).add_node(fails_between).add_edge(START, "fails_between")
-
-
-class Stopping(GraphAgent):
-    """A graph that was compiled to stop before a node."""
-
-    graph = StateGraph(Both).add_node(works).add_edge(START, "works").compile(interrupt_before=["works"])
-
-
 async def only_awaited(state: Both) -> Any:
     did(state["folder"], "awaited")
     return {"said": [str(await asyncio.to_thread(str.upper, interrupt("Awaited?")))]}
 
 
-class Awaited(GraphAgent):
-    """A graph whose node can only be awaited."""
-
-    graph = StateGraph(Both).add_node(only_awaited).add_edge(START, "only_awaited")
+dies_beside_work = agent("dying", at_once(dies, works))
+dies_beside_questions = agent("asking-twice-beside-dying", at_once(asks_twice, asks_and_dies))
+fails = agent("failing-between-questions", at_once(fails_between))
+stops = agent("stopping", at_once(works).compile(interrupt_before=["works"]))
+awaited = agent("awaited", at_once(only_awaited))
 
 
 def subagents() -> Any:
@@ -353,20 +246,7 @@ def subagents() -> Any:
     return create_deep_agent(model=model, tools=[], subagents=[payer])
 
 
-class Subagents(GraphAgent):
-    """A Deep Agent with two subagents that ask at the same time."""
-
-    graph = subagents()
-
-
-class AsksAPerson(GraphAgent):
-    """Makes one call that only a person can answer."""
-
-    graph = create_agent(
-        Scripted(turns=first(CALLS[1])),
-        tools=[write],
-        middleware=[HumanInTheLoopMiddleware(interrupt_on={"write": {"allowed_decisions": ["respond"]}})],
-    )
+two_subagents = agent("subagents", subagents())
 
 
 def charges(state: Both) -> Any:
@@ -376,7 +256,4 @@ def charges(state: Both) -> Any:
     return {"said": [str(interrupt("Charged. Go on?"))]}
 
 
-class ChargesFirst(GraphAgent):
-    """Acts before it asks, in the same node."""
-
-    graph = StateGraph(Both).add_node(charges).add_edge(START, "charges")
+charges_first = agent("charges-first", at_once(charges))

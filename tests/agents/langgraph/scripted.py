@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
-from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+
+from agents.definition.agent import AgentType
+from agents.langgraph import GraphAgent
 
 Calls = Sequence[tuple[str, dict[str, Any]]]
 Turns = Callable[[Sequence[BaseMessage]], tuple[str, Calls]]
@@ -26,13 +28,7 @@ class Scripted(BaseChatModel):
     def bind_tools(self, tools: Sequence[Any], **options: Any) -> Any:
         return self
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **options: Any,
-    ) -> ChatResult:
+    def _generate(self, messages: list[BaseMessage], *rest: Any, **options: Any) -> ChatResult:
         text, calls = self.turns(messages)
         made = [
             {"name": name, "args": arguments, "id": f"call-{len(messages)}-{at}", "type": "tool_call"}
@@ -52,3 +48,8 @@ def first(*calls: tuple[str, dict[str, Any]]) -> Turns:
         return " || ".join(heard), ()
 
     return turns
+
+
+def agent(name: str, graph: Any, **options: Any) -> type[GraphAgent]:
+    """A graph as an agent."""
+    return cast(type[GraphAgent], AgentType(name, (GraphAgent,), {"name": name, "graph": graph, **options}))

@@ -7,14 +7,10 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from approvals.models import Gate
 from checkpoints.models import Run
+from tests.agents.langgraph.test_questions import asking, begun, heard, ids
 from tests.factories import ann
-from tests.factories.driven_runs import advance_to_rest, make_run, open_gate, state
-from tests.harness.waiting import until
-
-from .test_approvals import HELLO, asking, heard, ids
-from .test_interrupts import begun
+from tests.factories.driven_runs import advance_to_rest, open_gate, state
 
 NewPage = Callable[..., Page]
 
@@ -61,38 +57,6 @@ def test_four_calls_are_approved_edited_rejected_and_answered_and_the_model_know
     assert "tool: I called him." in told
 
 
-@pytest.mark.long
-def test_a_single_call_is_answered_instead(new_page: NewPage) -> None:
-    run = asking("one-call")
-    page = gate_page(new_page, run)
-    verdict(page, ids(run)[0], "respond").locator("textarea[name^=response]").fill("Paid by hand.")
-    send(page)
-    assert heard(run) == "tool: Paid by hand."
-
-
-@pytest.mark.long
-def test_a_single_call_is_approved_with_one_button(new_page: NewPage) -> None:
-    run = asking("one-call")
-    page = gate_page(new_page, run)
-    page.locator("input[name=verdict][value=approve]").check(force=True)
-    send(page)
-    assert heard(run) == "tool: paid 5 to Ada"
-
-
-@pytest.mark.long
-def test_a_call_is_left_for_later(new_page: NewPage) -> None:
-    run = asking("batched")
-    first, second = ids(run)
-    page = gate_page(new_page, run)
-    verdict(page, first, "later")
-    verdict(page, second, "approve")
-    expect(page.locator(".commit:visible")).to_contain_text("leave 1 for later")
-    send(page)
-    run = advance_to_rest(run)
-    assert ids(run) == [first]
-    assert state(run)["questions"][1]["decided"]["verdict"] == "approve"
-
-
 def test_a_response_schema_is_filled_in_as_a_form(new_page: NewPage) -> None:
     run = begun("typed", customer="Ada")
     page = gate_page(new_page, run)
@@ -105,16 +69,3 @@ def test_a_response_schema_is_filled_in_as_a_form(new_page: NewPage) -> None:
     send(page)
     run = advance_to_rest(run)
     assert state(run)["answer"] == "9 because it was late"
-
-
-def test_a_worker_runs_the_graph_to_the_gate_and_on_from_it(
-    new_page: NewPage, celery_worker: Callable[..., object]
-) -> None:
-    celery_worker("-c", "1")
-    run = make_run("one-call", messages=HELLO)
-    until(lambda: Gate.objects.open().filter(run=run).exists(), what="the run asks")
-    page = gate_page(new_page, run)
-    page.locator("input[name=verdict][value=approve]").check(force=True)
-    send(page)
-    until(lambda: Run.objects.get(pk=run.pk).status == "completed", what="the run has ended")
-    assert heard(run) == "tool: paid 5 to Ada"

@@ -72,7 +72,7 @@ class Talker(Silent):
     """Answers from its state."""
 
     name = "talker"
-    answers_within = 2.0
+    answers_within = 1.0
 
     def answer(self, question: ReviewerQuestion, ledger: str, mode: str, secret: SecretStr, offer: Offer) -> Any:
         """Do as `mode` says."""

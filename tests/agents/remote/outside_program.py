@@ -80,11 +80,10 @@ class Program:
         body = {"version": "1", "state_schema": SCHEMA, "steps": STEPS, **more}
         return self.ok(self.post(f"agents/{self.agent}/versions", body))
 
-    def start(self, **input: Any) -> dict[str, Any]:
+    def start(self, **plan: Any) -> dict[str, Any]:
         """Register the plan, start a run of it and claim it."""
-        self.register()
-        told = self.ok(self.post("runs", {"agent": self.agent, "input": {"invoice": {"number": 7}, **input}}))
-        self.run = told["id"]
+        self.register(**plan)
+        self.run = self.ok(self.post("runs", {"agent": self.agent, "input": {"invoice": {"number": 7}}}))["id"]
         return self.claim()
 
     def claim(self, **more: Any) -> dict[str, Any]:
@@ -107,6 +106,17 @@ class Program:
         self.start()
         self.draft()
         return Gate.objects.get(pk=self.ask()["gate"])
+
+    def get_approved(self) -> dict[str, Any]:
+        """Ask, have a person approve, and claim the run again."""
+        decide(Gate.objects.get(pk=self.ask()["gate"]))
+        return self.claim()
+
+    def to_effect(self) -> None:
+        """Start a run and bring it to where its payment is approved."""
+        self.start()
+        self.draft()
+        self.get_approved()
 
     def begin(self) -> dict[str, Any]:
         """Begin the payment; what is told of the effect."""

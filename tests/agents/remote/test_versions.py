@@ -1,25 +1,34 @@
-"""Versions of agents elsewhere: what one team registers is for its own runs, and what was registered last is run."""
+"""Versions of agents elsewhere: what one team registers is for its own runs, and what was registered last is run.
+
+What a web process keeps of them is bounded, and gone with what it belongs to.
+"""
 
 from __future__ import annotations
 
+import gc
+import json
 from typing import Any
+from weakref import ref
 
-import pytest
-
+from agents import Agent
+from agents.definition import fields
+from agents.definition.registered import RegisteredAgent
+from agents.remote import plans
 from checkpoints.models import Event, Plan, Run
-from checkpoints.runs.plans import spec_of
+from checkpoints.runs import plans as stored_plans
+from checkpoints.runs.plans import PlanSpec, spec_of
 from checkpoints.values.canonical_json import decode_canonical
 from tests.agents.api.test_doors import refusal
+from tests.agents.remote.outside_program import ACTION, SCHEMA, STEPS, WIRE, Program
 from tests.factories import MEMBER, make_team, make_user
 from tests.factories.events import data_of
 from tests.factories.tokens import bearing, make_token
-
-from .outside_program import ACTION, SCHEMA, STEPS, WIRE, Program
 
 LOOSE: list[dict[str, Any]] = [
     {"name": "wire", "kind": "effect", "reads": ["invoice"], "writes": ["receipt"], "irreversible": True,
      "guarded": False},
 ]  # fmt: skip
+LOGS = {"type": "object", "properties": {"log": {"type": "array", "items": {"type": "string"}}}}
 
 
 def started(program: Program, **more: Any) -> list[str]:
@@ -28,24 +37,19 @@ def started(program: Program, **more: Any) -> list[str]:
     return [step.name for step in spec_of(Run.objects.select_related("plan").get(pk=told["id"]).plan).steps]
 
 
-@pytest.mark.parametrize("version", ["1", "2"])
-@pytest.mark.parametrize("named", [{}, {"version": "1"}])
-def test_a_version_that_another_team_registers_changes_no_run_of_this_one(version: str, named: dict[str, str]) -> None:
+def test_a_version_that_another_team_registers_changes_no_run_of_this_one_and_is_none_of_this_one() -> None:
     """Whoever had a token for an agent of that name gave every team's runs a plan without a gate."""
     program = Program()
-    program.register()
     stranger = Program(agent=program.agent)
-    stranger.register(version=version, steps=LOOSE)
-    assert started(program, **named) == [step["name"] for step in STEPS]
-    assert started(stranger) == ["wire"]
-
-
-def test_a_version_of_another_team_is_none_of_this_one() -> None:
-    program = Program()
     program.register()
-    stranger = Program(agent=program.agent)
-    answer = stranger.post("runs", {"input": {"invoice": {}}})
-    assert f"{stranger.team.name} has no agent" in refusal(answer, 422)["detail"]
+    assert (
+        f"{stranger.team.name} has no agent"
+        in refusal(stranger.post("runs", {"input": {"invoice": {}}}), 422)["detail"]
+    )
+    for version in ("1", "2"):
+        stranger.register(version=version, steps=LOOSE)
+        assert started(program) == started(program, version="1") == [step["name"] for step in STEPS]
+        assert started(stranger) == ["wire"]
 
 
 def test_runs_of_another_team_keep_nobody_from_registering() -> None:
@@ -69,30 +73,19 @@ def test_registering_a_version_is_an_event_of_each_team_that_did_not_have_it() -
     assert (told[0].subject, told[0].actor) == (f"plan:{Plan.objects.get(agent=program.agent).pk}", told[1].actor)
 
 
-def test_of_two_plans_of_a_version_the_one_registered_last_is_run() -> None:
+def test_of_two_plans_of_a_version_the_one_registered_last_is_run_and_an_older_one_is_not_the_newest() -> None:
     """What was registered anew, and had been before, was passed over for what came between."""
-    program = Program()
+    program, again = Program(), Program()
     program.register()
     program.register(steps=LOOSE)
     program.register()
+    program.ok(program.post("gates", {"title": "Wire", "actions": [{"id": "wire", "arguments": WIRE}]}))  # no version
     assert started(program) == started(program, version="1") == [step["name"] for step in STEPS]
-
-
-def test_an_older_version_that_is_registered_again_is_not_the_newest_by_that() -> None:
-    """A process of the old version that begins anew beside those of the next one."""
-    program = Program()
-    program.register(steps=LOOSE)
-    program.register(version="2")
-    program.register(steps=LOOSE)
-    assert started(program) == [step["name"] for step in STEPS]
-    assert started(program, version="1") == ["wire"]
-
-
-def test_a_posted_gate_is_no_version_to_start() -> None:
-    program = Program()
-    program.register()
-    program.ok(program.post("gates", {"title": "Wire", "actions": [{"id": "wire", "arguments": WIRE}]}))
-    assert started(program) == [step["name"] for step in STEPS]
+    again.register(steps=LOOSE)
+    again.register(version="2")
+    again.register(steps=LOOSE)  # a process of the old version that begins anew beside those of the next one
+    assert started(again) == [step["name"] for step in STEPS]
+    assert started(again, version="1") == ["wire"]
 
 
 def test_a_person_of_several_teams_registers_for_those_in_which_they_may_start_runs() -> None:
@@ -131,8 +124,48 @@ def test_another_title_is_taken_while_runs_are_under_way_and_is_for_new_runs() -
     assert [spec_of(plan).step("report").title for plan in plans] == ["report", "report"], "ours is its name"
 
 
-def test_a_title_that_is_no_plain_line_is_refused() -> None:
+def test_what_is_derived_of_a_states_class_goes_with_it() -> None:
+    """Adapters were kept by a class for ever, and every posted gate's schema made a class of its own."""
+    state = plans.state_of(LOGS)
+    assert fields.dumped(state, "log", ["a"]) == ["a"]
+    assert fields.item_adapter(state, "log") is fields.item_adapter(state, "log")
+    assert fields.adapter(state, "log") is fields.adapter(state, "log")
+    gone = ref(state)
+    del state
+    gc.collect()
+    assert gone() is None
+
+
+def test_plans_are_kept_by_their_fields_and_a_large_schema_weighs_as_much_as_many() -> None:
+    """Three hundred plans of one field each, and of 200 kB, were kept as if they were small."""
+    cache: Any = plans.registered.cache
+    assert cache.maxsize == plans.KEPT
+    large = PlanSpec("large", "1", "", {"properties": {f"field{n}": {} for n in range(plans.FIELDS)}}, ())
+    assert cache.getsizeof(RegisteredAgent(Agent, large, Plan())) == plans.FIELDS + 1
+    assert cache.getsizeof(None) == 1
+    heavy = PlanSpec("heavy", "1", "", {"properties": {"choice": {"enum": [f"{n:0100}" for n in range(2000)]}}}, ())
+    assert cache.getsizeof(RegisteredAgent(Agent, heavy, Plan())) > 200_000 // plans.LIKE_A_FIELD
     program = Program()
-    steps = [*STEPS[:-1], {**STEPS[-1], "title": "Wire\u202e"}]
-    own = program.post(f"agents/{program.agent}/versions", {"version": "1", "state_schema": SCHEMA, "steps": steps})
-    assert "one line of plain words" in refusal(own, 422)["errors"][0]["detail"]
+    work = {"name": "work", "kind": "step", "reads": [], "writes": ["choice"], "code_hash": "aa" * 32}
+    program.register(state_schema=heavy.state_schema | {"type": "object"}, steps=[work])
+    stored: Any = stored_plans._read.cache
+    assert stored.maxsize == stored_plans.READ
+    assert stored.getsizeof(stored_plans.spec_of(Plan.objects.filter(agent=program.agent).latest("pk"))) > 200_000
+
+
+def test_a_refused_body_is_let_go_at_once() -> None:
+    """The error's frames held the body in a ring, so that some megabytes of each stayed until the collector came."""
+    program = Program()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(3):
+            answer = program.client.post(
+                "/api/gates", json.dumps({f"no such {n}": [n] for n in range(500)}), content_type="application/json"
+            )
+            assert answer.status_code == 422
+        del answer
+        kept = [each for each in gc.get_objects() if type(each) is dict and "no such 7" in each]
+    finally:
+        gc.enable()
+    assert kept == []

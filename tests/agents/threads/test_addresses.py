@@ -10,7 +10,7 @@ from django.test import Client
 from langgraph.checkpoint.base.id import uuid6
 
 from agents.models import GraphThread
-from agents.threads import reading, removing
+from agents.threads import orders, reading
 from checkpoints.models import Run
 from checkpoints.values import artifacts
 from tests.clients.world import World
@@ -119,35 +119,27 @@ def test_what_does_not_fit_is_refused_with_its_place() -> None:
     assert (asked.status_code, "at most 200 channels" in asked.content.decode()) == (422, True)
 
 
-def test_a_list_goes_on_by_its_cursor() -> None:
-    world, thread, seen = World(""), unique("chat"), None
-    parent = None
-    for number in range(5):
-        body = checkpoint(thread, parent=parent, seen=seen, set={"langgraph": POSITION, "a": number})
-        seen, parent = post(world.token, "checkpoints", body).json()["seen"], body["id"]
-    told: list[int] = []
-    cursor: str | None = ""
-    while cursor is not None:
-        page = get(world.token, "checkpoints", thread=thread, limit="2", cursor=cursor).json()
-        told += [each["fields"]["a"] for each in page["items"]]
-        cursor = page["next"]
-    assert told == [4, 3, 2, 1, 0]
-
-
-def test_a_page_looks_at_so_many_checkpoints_however_few_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "LOOKED", 2)
+def test_a_list_goes_on_by_its_cursor_and_a_page_looks_at_so_many_checkpoints_however_few_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world, thread, seen, parent = World(""), unique("chat"), None, None
     for number in range(5):
         step = {**POSITION, "metadata": {"step": number}}
         body = checkpoint(thread, parent=parent, seen=seen, set={"langgraph": step, "a": number})
         seen, parent = post(world.token, "checkpoints", body).json()["seen"], body["id"]
-    pages: list[list[int]] = []
-    cursor: str | None = ""
-    while cursor is not None:
-        page = get(world.token, "checkpoints", thread=thread, only='{"step":1}', cursor=cursor).json()
-        pages.append([each["fields"]["a"] for each in page["items"]])
-        cursor = page["next"]
-    assert pages == [[], [1], []]
+
+    def pages(**asked: str) -> list[list[int]]:
+        found: list[list[int]] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            page = get(world.token, "checkpoints", thread=thread, cursor=cursor, **asked).json()
+            found.append([each["fields"]["a"] for each in page["items"]])
+            cursor = page["next"]
+        return found
+
+    assert pages(limit="2") == [[4, 3], [2, 1], [0]]
+    monkeypatch.setattr(reading, "LOOKED", 2)
+    assert pages(only='{"step":1}') == [[], [1], []]
 
 
 @pytest.mark.parametrize("junk", [7, {"metadata": 7}, {"metadata": {"run_id": [], "parents": 1,
@@ -163,7 +155,7 @@ def test_a_position_that_is_none_stops_nothing_but_its_own_checkpoint(junk: Any)
     fits = get(world.token, "checkpoints", thread=thread, only='{"step":1}').json()["items"]
     assert [each["id"] for each in fits] == [first["id"]]
     run = Run.objects.get(thread=thread)
-    assert removing.rebuilt_from(run.pk) == {run.head}
+    assert orders.rebuilt_from(run.pk) == {run.head}
     for path, body in (("copies", {"thread": thread, "to": unique("copy")}), ("prunes", {"thread": thread}),
                        ("deletions", {"invocations": ["r"]}), ("deletions", {"thread": thread})):  # fmt: skip
         assert post(world.token, path, body).status_code == 201, path

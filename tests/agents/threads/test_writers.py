@@ -15,8 +15,8 @@ from langgraph.checkpoint.base.id import uuid6
 
 from approvals.presentation.gate_facts import authors
 from checkpoints.models import Event, Run
-from tests.agents.remote.gates.test_asking_only import posted
 from tests.agents.remote.gates.test_owners import of, why_not
+from tests.agents.remote.gates.test_posting import posted
 from tests.agents.remote.outside_program import Program
 from tests.factories import make_user, unique
 

@@ -1,23 +1,45 @@
-"""The OpenAPI document: it says of everything what it is, and what is served is what it says."""
+"""The OpenAPI document and docs/api.md: what is served is what they say; ETags among it."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
-import pytest
 from django.conf import settings
 from django.test import Client
 from ninja import Schema
 
 from agents.api.interface import api
+from agents.models import Effect
 from agents.models.token import FOR_AGENTS, TokenScope
 from docs.generated_pages import DOCS, write_addresses
-from tests.agents.api.sent_requests import address, ask, document, looked_at, operations, paths, reader_of, takes_a_body
+from tests.agents.api.sent_requests import (
+    address,
+    ask,
+    check_shape,
+    document,
+    gate,
+    operations,
+    paths,
+    reader_of,
+    takes_a_body,
+)
+from tests.agents.api.test_doors import refusal
+from tests.clients.world import World, ended
 from tests.factories import ann, decide, make_gate, make_team
+from tests.harness.signed_in_clients import signed_in
+from tests.harness.waiting import PATIENCE
+
+SHAPES = document()["components"]["schemas"]
+STRONG = re.compile(r'"[0-9a-f]{32}"')
+BY_NATURE = ("/impacts", "/heartbeats")  # nothing is written; the same again does the same
+ANYBODY = "/device/"  # whoever asks has no name yet under which an answer could be kept
 
 
 def schema(reference: dict[str, Any]) -> dict[str, Any]:
@@ -25,22 +47,18 @@ def schema(reference: dict[str, Any]) -> dict[str, Any]:
     return {**reference, "components": document()["components"]}
 
 
-def properties() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every member of every shape, by "Shape.member"."""
-    for name, shape in document()["components"]["schemas"].items():
-        for member, told in shape["properties"].items():
-            yield f"{name}.{member}", told
+def check_members(found: Any, name: str) -> None:
+    """Check that an answer is of the shape of this name, with each of its members."""
+    check_shape(found, name)
+    assert set(found) == set(SHAPES[name]["properties"])
 
 
-def test_it_is_served_to_anybody_and_kept_by_no_cache() -> None:
+def test_it_is_served_to_anybody_and_kept_by_no_cache_and_no_page_of_documentation_is() -> None:
     answer = Client().get("/api/openapi.json")
     assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store")
     assert answer["Content-Type"].startswith("application/json")
     assert answer.json() == document()
     assert answer.json()["openapi"].startswith("3.")
-
-
-def test_no_page_of_documentation_is_served() -> None:
     assert api.docs_url is None
     assert Client().get("/api/docs").status_code == 404
 
@@ -59,12 +77,6 @@ def test_the_page_about_the_api_names_every_scope_and_no_address_that_is_not_the
     assert [each for each in named if each != "/api/openapi" and not any(p.startswith(each) for p in paths())] == []
 
 
-def test_every_shape_has_a_title_and_a_description() -> None:
-    for name, shape in document()["components"]["schemas"].items():
-        assert shape["title"], name
-        assert shape["description"], name
-
-
 def shapes(of: type[Schema] = Schema) -> Iterator[type[Schema]]:
     """Every shape of a body or an answer that the API has."""
     for shape in of.__subclasses__():
@@ -77,76 +89,99 @@ def test_no_two_shapes_have_the_same_name() -> None:
     assert sorted(shape.__name__ for shape in ours) == sorted({shape.__name__ for shape in ours})
 
 
-def test_every_address_has_a_title_a_description_and_an_id_that_a_client_can_be_made_from() -> None:
-    for _, _, told in operations():
+def test_every_shape_and_every_member_has_a_title_a_description_and_an_example_that_fits() -> None:
+    for name, shape in SHAPES.items():
+        assert shape["title"], name
+        assert shape["description"], name
+        for member, told in shape["properties"].items():
+            if "$ref" not in str(told):  # the shape that it names tells of itself
+                assert told["description"], (name, member)
+                assert told["title"], (name, member)
+                assert told["examples"], (name, member)
+                for example in told["examples"]:
+                    jsonschema.validate(example, schema(told))
+
+
+def test_every_address_says_what_it_does_and_who_may_and_what_it_takes_and_answers_with_examples_that_fit() -> None:
+    shown = 0
+    for path, method, told in operations():
         assert told["summary"]
         assert len(told["description"]) > 15
         assert told["operationId"].isidentifier()
         assert told["security"]
-
-
-def test_every_parameter_has_a_title_a_description_and_an_example_that_fits() -> None:
-    for _, _, operation in operations():
-        for told in operation["parameters"]:
-            assert told["schema"]["title"], told
-            assert told["description"], told
-            jsonschema.validate(told["example"], told["schema"])
-
-
-@pytest.mark.parametrize(("name", "told"), [pytest.param(*each, id=each[0]) for each in properties()])
-def test_every_member_of_every_shape_has_a_description_and_an_example_that_fits(
-    name: str, told: dict[str, Any]
-) -> None:
-    if "$ref" in str(told):
-        return  # the shape that it names tells of itself
-    assert told["description"]
-    assert told["title"]
-    assert told["examples"]
-    for example in told["examples"]:
-        jsonschema.validate(example, schema(told))
-
-
-def test_every_body_and_every_answer_has_an_example_that_fits() -> None:
-    shown = 0
-    for _, _, operation in operations():
-        for holder in (operation.get("requestBody", {}), *operation["responses"].values()):
-            for media, told in holder.get("content", {}).items():
+        for parameter in told["parameters"]:
+            assert parameter["schema"]["title"], parameter
+            assert parameter["description"], parameter
+            jsonschema.validate(parameter["example"], parameter["schema"])
+        for holder in (told.get("requestBody", {}), *told["responses"].values()):
+            for media, content in holder.get("content", {}).items():
                 if media != "text/event-stream":
-                    jsonschema.validate(told["example"], schema(told["schema"]))
-                    shown += holder is operation.get("requestBody")
+                    jsonschema.validate(content["example"], schema(content["schema"]))
+                    shown += holder is told.get("requestBody")
+        posts = method == "post"
+        for status in ("401", "404", "405", "409", "422", *(("400", "403", "413", "415") if posts else ())):
+            assert list(told["responses"][status]["content"]) == ["application/problem+json"]
+        assert "Retry-After" in told["responses"]["429"]["headers"]
+        keyed = "Idempotency-Key" in {each["name"] for each in told["parameters"] if each["in"] == "header"}
+        assert keyed == (posts and not path.endswith(BY_NATURE) and ANYBODY not in path), path
     assert shown == sum(method == "post" and takes_a_body(path) for path, method, _ in operations())
+    check_shape(Client().get("/api/runs").json(), "ProblemDetails")
 
 
-@pytest.mark.parametrize("path", [path for path in looked_at() if not path.endswith("/stream")])  # see test_waiting.py
-def test_every_answer_is_of_the_shape_that_is_described(path: str) -> None:
-    member = reader_of(path)
-    content = document()["paths"][path]["get"]["responses"]["200"]["content"]
-    told = next(iter(content.values()))["schema"]
-    found = ask(member, address(path))
-    jsonschema.validate(found, schema(told))
-    if "$ref" in told:
-        shape = document()["components"]["schemas"][told["$ref"].rpartition("/")[2]]
-        assert set(found) == set(shape["properties"])
+def test_every_answer_is_of_the_shape_that_is_described_and_named_for_whoever_has_it() -> None:
+    reader = signed_in(reader_of("/api/webhooks"))
+    for number, path in enumerate(path for path, method, _ in operations() if method == "get"):
+        told = document()["paths"][path]["get"]
+        streams = path.endswith("/stream")  # see test_waiting.py
+        named = {status for status, answer in told["responses"].items() if "ETag" in answer.get("headers", {})}
+        assert named == (set() if streams else {"200", "304"})
+        assert ("If-None-Match" in {each["name"] for each in told["parameters"]}) is not streams
+        first = reader.get(address(path))
+        assert STRONG.fullmatch(first["ETag"])
+        if number % 8 == 0:
+            again = reader.get(address(path), headers={"If-None-Match": f'"other", {first["ETag"]}'})
+            assert (again.status_code, again.content, again["ETag"]) == (304, b"", first["ETag"])
+            assert again["Cache-Control"] == "no-store"
+            assert "Content-Type" not in again
+        if not streams:
+            [content] = told["responses"]["200"]["content"].values()
+            jsonschema.validate(found := json.loads(first.content), schema(content["schema"]))
+            if "$ref" in content["schema"]:
+                check_members(found, content["schema"]["$ref"].rpartition("/")[2])
 
 
-def test_a_gate_that_ended_is_of_the_shape_that_is_described() -> None:
+def test_a_gate_that_ended_is_of_the_shape_that_is_described_and_has_another_name() -> None:
+    """An outcome's description left out the final arguments, the answer and the patch."""
     closed = make_gate(team=make_team())
     member = ann(closed.team)
+    reader, path = signed_in(member), f"/api/gates/{closed.pk}"
+    first = reader.get(path)["ETag"]
     decide(closed, member)
-    found = ask(member, f"/api/gates/{closed.pk}")
-    jsonschema.validate(found, schema({"$ref": "#/components/schemas/GateDetail"}))
-    assert set(found["outcome"]) == set(document()["components"]["schemas"]["Ending"]["properties"])
+    again = reader.get(path, headers={"If-None-Match": first})
+    assert (again.status_code, again["ETag"] != first) == (200, True)
+    check_members(again.json(), "GateDetail")
+    check_members(again.json()["outcome"], "Ending")
+    outcome = ask(member, f"{path}/outcome")
+    check_members(outcome, "OutcomeAnswer")
+    assert set(outcome["outcome"]) == set(SHAPES["Ending"]["properties"]) >= {"arguments", "answer", "patch"}
 
 
-def test_an_outcome_is_of_the_shape_that_is_described() -> None:
-    """Its description left out the final arguments, the answer and the patch."""
-    closed = make_gate(team=make_team())
-    member = ann(closed.team)
-    decide(closed, member)
-    found = ask(member, f"/api/gates/{closed.pk}/outcome")
-    jsonschema.validate(found, schema({"$ref": "#/components/schemas/OutcomeAnswer"}))
-    whole = set(document()["components"]["schemas"]["Ending"]["properties"])
-    assert set(found["outcome"]) == whole >= {"arguments", "answer", "patch"}
+def test_a_name_that_compression_weakened_still_counts_and_a_refusal_has_none() -> None:
+    path = f"/api/gates/{gate().pk}"
+    reader = signed_in(ann(gate().team))
+    zipped = reader.get(path, headers={"Accept-Encoding": "gzip"})
+    assert (zipped["Content-Encoding"], zipped["ETag"][:3]) == ("gzip", 'W/"')
+    again = reader.get(path, headers={"Accept-Encoding": "gzip", "If-None-Match": zipped["ETag"]})
+    assert (again.status_code, again["ETag"]) == (304, zipped["ETag"])
+    head, plain = reader.head(path), reader.get(path)
+    assert head["ETag"] == plain["ETag"]
+    assert reader.head(path, headers={"If-None-Match": plain["ETag"]}).status_code == 304
+    assert reader.get(path, headers={"If-None-Match": "*"}).status_code == 304
+    for junk in ('"0"', "0", '"', ",", zipped["ETag"][:-2] + '"'):
+        assert reader.get(path, headers={"If-None-Match": junk}).status_code == 200
+    refused = Client().get(path, headers={"If-None-Match": plain["ETag"]})
+    refusal(refused, 401)
+    assert "ETag" not in refused
 
 
 def enumerations(told: Any) -> Iterator[list[Any]]:
@@ -167,9 +202,23 @@ def test_no_value_of_an_enumeration_is_empty() -> None:
     assert not [each for each in found if "" in each]
 
 
-def test_refusals_are_of_the_shape_that_is_described() -> None:
-    for _, method, told in operations():
-        for status in ("401", "404", "405", "409", "422", *(("400", "403") if method == "post" else ())):
-            assert list(told["responses"][status]["content"]) == ["application/problem+json"]
-    found = Client().get("/api/runs").json()
-    jsonschema.validate(found, schema({"$ref": "#/components/schemas/ProblemDetails"}))
+TEXT = (Path(settings.BASE_DIR) / "docs/api.md").read_text()
+
+
+def started(world: World) -> subprocess.Popen[str]:
+    """The page's short example, by a shell."""
+    (script,) = re.findall(r"^```sh\n(.*?)^```", TEXT, re.M | re.S)
+    command = ["bash", "-euo", "pipefail", "-c", script]
+    return subprocess.Popen(command, env=os.environ | world.env, text=True, stdout=subprocess.PIPE)
+
+
+def test_the_short_example_does_what_people_left_of_it(web: str) -> None:
+    world = World(web)
+    with started(world) as shell:
+        gate = world.decides("edit", arguments={"wire": {"to": "ACME Ltd", "amount": "100.00"}})
+        said, _ = shell.communicate(timeout=PATIENCE)
+    assert shell.returncode == 0
+    row = Effect.objects.get(run=gate.run_id)
+    assert f"{web}/gates/{gate.pk}/" in said
+    assert f"Wiring 100.00 under the key {row.key}" in said
+    assert (row.status, ended(gate.run_id)["wire_result"]) == ("done", {"id": "tx_1"})

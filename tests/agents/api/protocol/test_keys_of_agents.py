@@ -59,53 +59,42 @@ def test_a_replaced_token_finds_the_first_gate(revoked: bool) -> None:
     assert refusal(replaced.post("gates", other, key=KEY), 409)["code"] == "key_reused"
 
 
-def test_it_finds_the_first_run_and_the_first_report_too() -> None:
+def test_it_finds_the_first_run_too() -> None:
     program = Program()
     program.register()
     order = {"agent": program.agent, "input": {"invoice": {"number": 7}}}
-    program.run = program.ok(program.post("runs", order, key=KEY))["id"]
-    replaced = with_another_token(program)
-    assert replaced.ok(replaced.post("runs", order, key=KEY))["id"] == program.run
+    run, replaced = program.ok(program.post("runs", order, key=KEY))["id"], with_another_token(program)
+    assert replaced.ok(replaced.post("runs", order, key=KEY))["id"] == run
     assert Run.objects.filter(team=program.team).count() == 1
-    program.claim()
-    ops = [{"op": "set", "field": "payment", "value": WIRE}]
-    saved = program.ok(program.work("checkpoints", key="save", step="draft", ops=ops))
-    replaced.run, replaced.token = program.run, program.token
-    assert replaced.ok(replaced.work("checkpoints", key="save", step="draft", ops=ops)) == saved
 
 
 def test_a_key_is_stored_where_the_version_before_looks_for_it_and_found_where_that_one_stored_it() -> None:
     """Both run side by side during an update, and answers are kept for a week: neither opens a second gate."""
     program = Program()
-    first = program.ok(asks(program))
-    token = tokens.find_token(program.sent)
+    first, token = program.ok(asks(program)), tokens.find_token(program.sent)
     assert token is not None
     row = Answer.objects.get(key=KEY, who=f"token:{token.pk}")  # where the version before looks
     row.pk, row.key = None, "stored-before"
     row.save()
-    replaced = with_another_token(program)
-    assert replaced.ok(replaced.post("gates", ASK, key="stored-before")) == first
+    other = with_another_token(program)
+    assert other.ok(other.post("gates", ASK, key="stored-before")) == first
+    second = other.ok(other.post("gates", ASK, key="x"))  # of a row for each token its own comes first
+    assert first["gate"] != second["gate"]
+    Answer.objects.filter(key="x").update(key=KEY)
+    assert (program.ok(asks(program)), other.ok(asks(other))) == (first, second)
 
 
-def test_agents_of_one_name_in_two_teams_meet_no_key_of_the_others() -> None:
-    first = Program()
-    second = Program(make_team(may=MEMBER), first.agent)
-    gates = {first.ok(asks(first))["gate"], second.ok(asks(second))["gate"]}
-    assert len(gates) == 2
-
-
-def test_another_agent_and_a_person_meet_no_key_of_the_agents() -> None:
+def test_another_agent_one_of_another_team_and_a_person_meet_no_key_of_the_agents() -> None:
     program = Program()
     assert program.owner is not None
-    gates = [program.ok(asks(program))["gate"]]
-    other = Program(program.team, owner=program.owner)
-    gates.append(other.ok(asks(other))["gate"])
+    others = [Program(program.team, owner=program.owner), Program(make_team(may=MEMBER), program.agent)]
+    gates = [each.ok(asks(each))["gate"] for each in (program, *others)]
     for _ in range(2):  # two tokens of one person are two senders
         _, sent = make_token(program.owner, str(TokenScope.START), team=program.team)
         own = Program(program.team, program.agent, program.owner)
         own.client = bearing(sent)
         gates.append(own.ok(asks(own, agent=program.agent))["gate"])
-    assert len(set(gates)) == 4
+    assert len(set(gates)) == 5
 
 
 def test_of_two_tokens_that_ask_at_once_one_opens_the_gate() -> None:
@@ -116,7 +105,8 @@ def test_of_two_tokens_that_ask_at_once_one_opens_the_gate() -> None:
     assert Gate.objects.filter(team=program.team).count() == 1
 
 
-def test_a_token_for_one_policy_is_handed_no_gate_that_was_asked_under_another() -> None:
+def test_a_token_for_one_policy_is_handed_what_named_it_or_is_work_and_no_gate_of_another() -> None:
+    """It was refused every request of another token, so that a second gate opened, and a report was never repeated."""
     program = Program()
     for name in ("default", "two-people"):
         make_policy(program.team, name=name)
@@ -127,48 +117,11 @@ def test_a_token_for_one_policy_is_handed_no_gate_that_was_asked_under_another()
     own = limited.ok(limited.post("gates", ASK, key="own"))
     assert limited.ok(limited.post("gates", ASK, key="own")) == own
     assert program.ok(program.post("gates", ASK, key="own")) == own, "one without a limit may ask under this one too"
-
-
-def test_a_token_for_one_policy_finds_what_named_it_and_repeats_its_agents_work() -> None:
-    """It was refused every request of another token, so that a second gate opened, and a report was never repeated."""
-    program = Program()
-    for name in ("default", "two-people"):
-        make_policy(program.team, name=name)
-    first = program.ok(asks(program, policy="two-people"))
-    limited = with_another_token(program, policy="two-people")
-    assert limited.ok(asks(limited, policy="two-people")) == first
     program.start()
     ops = [{"op": "set", "field": "payment", "value": WIRE}]
     saved = program.ok(program.work("checkpoints", key="save", step="draft", ops=ops))
     limited.run, limited.token = program.run, program.token
     assert limited.ok(limited.work("checkpoints", key="save", step="draft", ops=ops)) == saved
-
-
-def test_several_gates_that_come_again_say_anew_whether_the_program_goes_away() -> None:
-    program, body = Program(), {"gates": [ASK], "deferred": True}
-    first = program.ok(program.post("gates/batches", body, key=KEY))
-    assert program.ok(program.post("gates/batches", {**body, "deferred": False}, key=KEY)) == first
-    assert not Heard.objects.get(run=first["gates"][0]["run"]).deferred, "it waits this time, and is missed if it dies"
-
-
-def test_of_the_rows_that_the_version_before_stored_for_each_token_its_own_comes_first() -> None:
-    program = Program()
-    other = with_another_token(program)
-    first, second = program.ok(asks(program)), other.ok(other.post("gates", ASK, key="x"))
-    assert first["gate"] != second["gate"]
-    Answer.objects.filter(key="x").update(key=KEY)
-    assert (program.ok(asks(program)), other.ok(asks(other))) == (first, second)
-
-
-def test_a_token_without_the_scope_is_handed_nothing() -> None:
-    program = Program()
-    assert program.owner is not None
-    program.ok(asks(program))
-    _, sent = make_token(program.owner, str(TokenScope.READ), team=program.team, agent=program.agent)
-    sent_again = bearing(sent).post(
-        "/api/gates", ASK, content_type="application/json", headers={"Idempotency-Key": KEY}
-    )
-    assert refusal(sent_again, 403)["code"] == "insufficient_scope"
 
 
 @pytest.mark.parametrize(("address", "body"), [("gates", ASK), ("threads/prunes", {"thread": "chat-1"})])
@@ -179,6 +132,10 @@ def test_a_token_whose_owner_may_start_no_runs_any_more_is_handed_nothing(addres
     assert replaced.owner is not None
     replaced.owner.groups.clear()
     refusal(replaced.post(address, body, key=KEY), 403)
+    assert program.owner is not None
+    unscoped = Program(program.team, program.agent, program.owner)
+    unscoped.client = bearing(make_token(program.owner, TokenScope.READ, team=program.team, agent=program.agent)[1])
+    assert refusal(unscoped.post(address, body, key=KEY), 403)["code"] == "insufficient_scope"
 
 
 def test_a_key_is_freed_by_any_token_of_the_agent() -> None:
@@ -192,13 +149,16 @@ def test_a_key_is_freed_by_any_token_of_the_agent() -> None:
 
 def test_a_program_that_comes_again_says_anew_whether_it_goes_away() -> None:
     """It had said that it goes away, came back, died, and people were never told."""
-    program = Program()
+    program, several = Program(), {"gates": [ASK], "deferred": True}
     run = program.ok(asks(program, deferred=True))["run"]
     Heard.objects.filter(run=run).update(heard_at="2020-01-01T00:00:00Z", missed_at="2020-01-01T00:00:00Z")
     program.ok(asks(program))
     row = Heard.objects.get(run=run)
     assert (row.deferred, row.missed_at) == (False, None)
     assert row.heard_at.year > 2020, "else people would be told at once that it is silent"
+    first = program.ok(program.post("gates/batches", several, key="several"))
+    assert program.ok(program.post("gates/batches", {**several, "deferred": False}, key="several")) == first
+    assert not Heard.objects.get(run=first["gates"][0]["run"]).deferred, "it waits this time, and is missed if it dies"
 
 
 def test_an_action_without_arguments_is_gone_on_with_by_its_key_too() -> None:

@@ -53,12 +53,12 @@ def call(asked: dict[str, Any]) -> int:
     """POST what is asked, the answer's status; or sweep the run that is named, as the sweeper does."""
     from django.test import Client
 
-    from agents.remote import go_on_without_program
+    from agents.remote import absent_programs
 
     counter = Counter(asked["at"], asked["kill"])
     counter.watch()
     if "sweep" in asked:
-        return int(go_on_without_program.go_on(asked["sweep"]))
+        return int(absent_programs.go_on(asked["sweep"]))
     client = Client(headers=asked["headers"], SERVER_NAME="localhost")
     status: int = client.post(asked["address"], asked["body"], content_type="application/json").status_code
     return status

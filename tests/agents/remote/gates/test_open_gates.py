@@ -1,16 +1,29 @@
-"""Programs elsewhere whose runs go on while their gates are open."""
+"""Programs elsewhere whose runs go on while their gates are open, and the order in which their calls lock.
+
+A person has the gates, or the effects, already, and takes the run once the call waits: a call that had taken the run
+before them would then wait for a person who waits for it, and the database would end one of the two.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
-from agents.remote import go_on_without_program
+from agents.effects import hold_left_behind
+from agents.moves import rewind
+from agents.moves.cancel import cancel
+from agents.remote import absent_programs
+from agents.session import gates_beside
 from approvals.models import Gate
-from checkpoints.models import Run
+from checkpoints.actors import SYSTEM
+from checkpoints.models import Checkpoint, Run
 from tests.agents.remote.outside_program import STEPS, WIRE, Program, decide
+from tests.factories import ann
 from tests.factories.driven_runs import state, trail
+from tests.harness.racing_threads import meet_lock
 
 DRAFT, REVIEW, PAY, REPORT = STEPS
 LEGAL = {"name": "legal", "kind": "gate", "waits": False, "reads": ["invoice"], "on_reject": "draft"}
@@ -23,10 +36,7 @@ ASKED: dict[str, Any] = {"title": "May it be paid?", "actions": [{"id": "ok", "t
 def program() -> Program:
     """A program that has asked at both gates, and is to write a note."""
     made = Program()
-    made.register(steps=PLAN)
-    told = made.ok(made.post("runs", {"agent": made.agent, "input": {"invoice": {"number": 7}}}))
-    made.run = told["id"]
-    made.claim()
+    made.start(steps=PLAN)
     made.draft()
     told = made.ask()
     assert (told["status"], told["gate"], told["next"]["step"]) == ("running", None, "legal")
@@ -84,29 +94,92 @@ def test_a_rejection_while_the_program_works_sends_it_back_and_withdraws_the_oth
     assert (again.status_code, again.json()["code"]) == (409, "out_of_turn")
 
 
-def test_a_program_that_fails_the_run_leaves_no_gate_open(program: Program) -> None:
-    told = program.ok(program.work("endings", status="failed", reason="no more"))
-    assert told["status"] == "failed"
-    assert not Gate.objects.open().filter(run=program.run).exists()
-
-
 def test_a_run_whose_program_is_gone_ends_where_a_gate_beside_it_was_rejected(program: Program) -> None:
     note(program)
     decide(gate(program, "legal"), "reject", comment="No.", then="stop")
     Gate.objects.filter(run=program.run, step="legal").update(closed_at="2020-01-01T00:00:00Z")
-    assert program.run in [run for run, _ in go_on_without_program.waiting()]
-    assert go_on_without_program.go_on(program.run)
+    assert program.run in [run for run, _ in absent_programs.waiting()]
+    assert absent_programs.go_on(program.run)
     assert Run.objects.get(pk=program.run).status == "cancelled"
     assert not Gate.objects.open().filter(run=program.run).exists()
 
 
-@pytest.mark.parametrize(
-    ("more", "at"), [({"kind": "step"}, "/steps/0/waits"), ({"on_expire": "note"}, "/steps/0/on_expire")]
-)
-def test_only_gates_go_on_and_they_do_not_jump_at_their_deadline(more: dict[str, Any], at: str) -> None:
-    program = Program()
-    steps = [{"name": "legal", "kind": "gate", "waits": False, **more}, {"name": "note"}]
-    body = {"version": "1", "state_schema": {"type": "object", "properties": {}}, "steps": steps}
-    refused = program.post(f"agents/{program.agent}/versions", body)
-    assert refused.status_code == 422
-    assert [fault["parameter"] for fault in refused.json()["errors"]] == [at]
+Call = Callable[[], object]
+
+
+def saves(program: Program) -> Call:
+    """A checkpoint, after which the run waits for its gates."""
+    return partial(program.work, "checkpoints", step="note", ops=[])
+
+
+def claims(program: Program) -> Call:
+    """A claim, which takes up a decision."""
+    note(program)
+    decide(gate(program, "review"))
+    return partial(program.post, f"runs/{program.run}/claims", {"worker": "box:82"})
+
+
+def is_gone(program: Program) -> Call:
+    """No call: the server goes on in its place."""
+    note(program)
+    decide(gate(program, "legal"), "reject", comment="No.", then="stop")
+    return partial(absent_programs.go_on, program.run)
+
+
+@pytest.mark.parametrize("does", [saves, claims, is_gone])
+def test_a_call_and_a_person_who_cancels_its_run_do_not_wait_for_each_other(
+    program: Program, does: Callable[[Program], Call]
+) -> None:
+    """One of the two was ended by the database as a deadlock."""
+    call = does(program)
+    run = Run.objects.get(pk=program.run)
+    cancelled = partial(cancel, run, by=SYSTEM, reason="not wanted")
+    answer = meet_lock(partial(gates_beside.lock, run.pk), call, cancelled)
+    assert answer is False if does is is_gone else answer.status_code == 409
+    run.refresh_from_db()
+    assert (run.status, gate(program, "legal").status == "open") == ("cancelled", False)
+
+
+class Final(Program):
+    """One whose payment cannot be taken back."""
+
+    def register(self, **more: Any) -> dict[str, Any]:
+        final = {"undo": "", "irreversible": True}
+        steps = [step | final if step["kind"] == "effect" else step for step in STEPS]
+        return super().register(steps=steps, **more)
+
+    def edit(self, step: str, **fields: Any) -> None:
+        """A person changes the state that a step led to."""
+        at = Checkpoint.objects.filter(run=self.run, step=step).latest("seq").seq
+        patch = [{"op": "add", "path": f"/{name}", "value": value} for name, value in fields.items()]
+        rewind.edit(self.row(), at=at, patch=patch, by=ann(self.team))
+
+
+def ends(program: Final) -> Call:
+    """The end of a run that has left a payment behind: it settles first."""
+    program.edit("draft", payment={"to": "ACME", "amount": "80.00"})
+    program.claim()
+    return partial(program.work, "endings", status="failed", reason="It broke.")
+
+
+def takes_over(program: Final) -> Call:
+    """A claim by which the run takes over the payment that it did before."""
+    program.edit("review", log=["n"])
+    return partial(program.post, f"runs/{program.run}/claims", {"worker": "box:82"})
+
+
+@pytest.mark.parametrize("does", [ends, takes_over])
+def test_a_call_locks_the_effects_that_it_comes_to_before_the_run(
+    does: Callable[[Final], Call], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plain run's effects were locked first only where it settled before: the database ended one of the two."""
+    monkeypatch.setattr(rewind, "HALT_SECONDS", 0.0)  # the program is between two calls
+    program = Final()
+    program.to_effect()
+    program.ok(program.report(program.begin()["id"]))
+    call = does(program)
+    cancelled = partial(cancel, program.row(), by=SYSTEM, reason="not wanted")
+    answer = meet_lock(partial(hold_left_behind.lock, program.row()), call, cancelled)
+    assert answer.status_code == (201 if does is takes_over else 409)
+    row = program.row()
+    assert "cancelled" in (row.status, row.ending)
