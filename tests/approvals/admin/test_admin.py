@@ -1,11 +1,11 @@
-"""In the administration a policy is written as a new version, and history is read only."""
+"""In the administration a policy is written as a new version, checked where it is written, and history is read only."""
 
 from __future__ import annotations
 
 import datetime as dt
+import html
 import json
 import re
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -30,6 +30,8 @@ from approvals.models import (
     Tool,
     Webhook,
 )
+from approvals.policy import required
+from approvals.policy_changes import changes
 from checkpoints.actors import SYSTEM
 from checkpoints.admin import ReadOnlyAdmin
 from checkpoints.audit.sealer import seal_once
@@ -94,15 +96,20 @@ def test_changing_a_policy_makes_a_version_and_leaves_the_one_that_gates_use() -
     policy = make_policy(team)
     gate = make_gate(policy=policy)
     address = reverse("admin:approvals_policy_change", args=[policy.pk])
-    answer = as_root().post(address, form_of(policy, quorum=2, groups=[finance.pk]))
-    assert answer.status_code == 302
+    form = form_of(policy, quorum=2, groups=[finance.pk], deadline="04:00:00")
+    del form["separation"]
+    assert as_root().post(address, form).status_code == 302
     confirm(team)  # other people decide from now on
     newest = Policy.objects.named("refunds", team=team)
     assert (newest.version, newest.quorum, list(newest.groups.all())) == (2, 2, [finance])
     policy = Policy.objects.get(pk=policy.pk)
     assert (policy.version, policy.quorum, list(policy.groups.all())) == (1, 1, [])
     assert Gate.objects.get(pk=gate.pk).policy_id == policy.pk
-    assert Event.objects.filter(kind="policy.changed", subject=f"policy:{newest.pk}", team_id=team.pk).count() == 1
+    data = json.loads(bytes(Event.objects.get(kind="policy.changed", subject=f"policy:{newest.pk}").data))
+    assert (data["groups"], data["separation"], data["deadline"]) == ([finance.name], False, 4 * 3600)
+    assert (
+        as_root().post(reverse("admin:approvals_policy_delete", args=[newest.pk]), {"post": "yes"}).status_code == 403
+    )
 
 
 def test_a_milder_version_from_the_page_of_a_new_policy_is_said_to_wait() -> None:
@@ -118,35 +125,6 @@ def test_a_milder_version_from_the_page_of_a_new_policy_is_said_to_wait() -> Non
     assert "a second person has to confirm it" in page
     assert "added successfully" not in page
     assert not LogEntry.objects.filter(object_id=str(policy.pk)).exists()
-
-
-def test_a_new_policy_starts_at_version_one() -> None:
-    team = make_team(may=REVIEWER)
-    ann(team)
-    name = unique("spending")
-    form = {
-        "team": team.pk,
-        "name": name,
-        "quorum": 1,
-        "deadline": "01:00:00",
-        "on_expiry": "expire",
-        "bulk_risk": "low",
-    }
-    assert as_root().post(reverse("admin:approvals_policy_add"), form).status_code == 302
-    assert Policy.objects.get(name=name).version == 1
-
-
-def test_the_audit_holds_all_that_a_new_version_says() -> None:
-    """Who decides, whether duties are separated and until when were changed without a trace."""
-    team, finance = make_team(), make_team("Finance", may=REVIEWER)
-    mira(finance)
-    policy = make_policy(team)
-    form = form_of(policy, groups=[finance.pk], deadline="04:00:00")
-    del form["separation"]
-    assert as_root().post(reverse("admin:approvals_policy_change", args=[policy.pk]), form).status_code == 302
-    confirm(team)
-    data = json.loads(bytes(Event.objects.get(kind="policy.changed", team_id=team.pk).data))
-    assert (data["groups"], data["separation"], data["deadline"]) == ([finance.name], False, 4 * 3600)
 
 
 def test_of_several_who_change_a_policy_at_once_one_does_and_the_others_are_told() -> None:
@@ -195,40 +173,20 @@ def test_a_policy_that_nobody_could_meet_is_refused_and_says_how_many_may_decide
 def test_a_policy_that_cannot_be_met_any_more_says_so_in_the_list_and_at_its_gates() -> None:
     team = make_team(may=(*MEMBER, "approvals.decide_gate"))
     first, second = ann(team), bob(team)
-    gate = make_gate(policy=make_policy(team, quorum=2))
+    gate = make_gate(policy=make_policy(team, quorum=2, deadline=dt.timedelta(days=2)))
     listing, page = reverse("admin:approvals_policy_changelist") + f"?team__id__exact={team.pk}", f"/gates/{gate.pk}/"
-    assert "too few" not in as_root().get(listing).content.decode()
+    said = as_root().get(listing).content.decode()
+    for shown in ('class="field-within">2 days</td>', 'class="field-then">expire</td>'):
+        assert shown in said
+    assert "too few" not in said
     assert "cannot be approved" not in signed_in(first).get(page).content.decode()
+    own = make_gate(policy=gate.policy, run=make_run(team=team, started_by=first))
+    said = signed_in(second).get(f"/gates/{own.pk}/").content.decode()
+    assert "1 person may decide in" in said
+    assert "not counting the requester" in said
     User.objects.filter(pk=second.pk).update(is_active=False)
     assert "1, too few" in as_root().get(listing).content.decode()
     assert "1 person may decide in" in signed_in(first).get(page).content.decode()
-
-
-def test_whoever_started_the_run_does_not_count_for_its_gates() -> None:
-    team = make_team(may=(*MEMBER, "approvals.decide_gate"))
-    starter, second = ann(team), bob(team)
-    run = make_run(team=team, started_by=starter)
-    gate = make_gate(policy=make_policy(team, quorum=2), run=run)
-    said = signed_in(second).get(f"/gates/{gate.pk}/").content.decode()
-    assert "1 person may decide in" in said
-    assert "not counting the requester" in said
-
-
-def test_the_list_of_policies_says_in_a_word_when_a_gate_ends_and_how() -> None:
-    """The last column was a sentence of eight lines, and pushed the one behind it out of the window."""
-    policy = make_policy(deadline=dt.timedelta(days=2))
-    listing = reverse("admin:approvals_policy_changelist") + f"?team__id__exact={policy.team_id}"
-    said = as_root().get(listing).content.decode()
-    assert 'class="field-within">2 days</td>' in said
-    assert 'class="field-then">expire</td>' in said
-
-
-def test_the_list_of_policies_asks_once_who_may_decide(django_assert_max_num_queries: Any) -> None:
-    for _ in range(10):
-        make_policy(groups=(make_team("Finance"),))
-    client = as_root()
-    with django_assert_max_num_queries(12):
-        client.get(reverse("admin:approvals_policy_changelist"))
 
 
 def test_an_older_version_of_a_policy_is_read_and_leads_to_the_newest() -> None:
@@ -249,91 +207,50 @@ def test_an_older_version_of_a_policy_is_read_and_leads_to_the_newest() -> None:
     assert Policy.objects.filter(team=team).count() == 2
 
 
-def test_times_are_said_with_24_hours_and_the_zone() -> None:
-    """It was "3:04 p.m.", of no zone."""
-    gate = make_gate()
-    Gate.objects.filter(pk=gate.pk).update(opened_at=dt.datetime(2026, 3, 2, 15, 4, 5, tzinfo=dt.UTC))
-    client = as_root()
-    pages = [reverse("admin:approvals_gate_change", args=[gate.pk]), reverse("admin:approvals_gate_changelist")]
-    for page in pages:
-        assert "2 Mar 2026, 15:04:05 UTC" in client.get(page).content.decode()
-    client.cookies["hp-zone"] = "Asia/Kolkata"
-    for page in pages:
-        assert "2 Mar 2026, 20:34:05 IST" in client.get(page).content.decode()
-
-
-def test_a_policy_without_people_is_refused() -> None:
-    policy = make_policy()
-    address = reverse("admin:approvals_policy_change", args=[policy.pk])
-    answer = as_root().post(address, form_of(policy, quorum=0))
-    assert answer.status_code == 200
-    assert b"greater than or equal to 1" in answer.content
-    assert Policy.objects.filter(team=policy.team).count() == 1
-
-
 def made_effect(run: Run, gate: Gate) -> Effect:
     row = Effect.objects.create(run=run, step="pay", key=unique("key"), base=gate.checkpoint, token=1, input_digest=b"")
     row.intended(by=SYSTEM)
     return row
 
 
-def some_of(model: Any) -> Any:
-    """A row of this table, made as little else as can be."""
+def some_of_each() -> dict[Any, Any]:
+    """A row of each table, made as little else as can be, after many gates."""
     team = make_team()
-    gate = make_gate(team=team)
-    decide(gate, ann(team))
+    for _ in range(6):
+        decide(gate := make_gate(team=team), ann(team))
     seal_once()
     run = gate.run
-    own: dict[Any, Callable[[], Any]] = {
-        Verification: lambda: Verification.objects.create(by="user:7", status="passed", finished_at=timezone.now()),
-        Effect: lambda: made_effect(run, gate),
-        TechnicalHold: lambda: Hold.objects.get(run=run, kind="gate"),
-        Delivery: lambda: make_delivery()[0],
-        Notice: lambda: Notice.objects.create(kind="test", channel="email", user=ann(team), gate=gate),
-        ChannelState: lambda: ChannelState.objects.get_or_create(channel="email", word="refused")[0],
-        Token: lambda: make_token(ann(team))[0],
-        Failure: lambda: Failure.objects.create(run=run, base=gate.checkpoint, step="pay", attempt=1, error="no"),
+    failure = {"base": gate.checkpoint, "step": "pay", "attempt": 1, "error": "no"}
+    own: dict[Any, Any] = {
+        Verification: Verification.objects.create(by="user:7", status="passed", finished_at=timezone.now()),
+        Effect: made_effect(run, gate),
+        TechnicalHold: Hold.objects.get(run=run, kind="gate"),
+        Delivery: make_delivery()[0],
+        Notice: Notice.objects.create(kind="my_run", channel="email", user=ann(team), gate=gate),
+        ChannelState: ChannelState.objects.get_or_create(channel="email", word="refused")[0],
+        Token: make_token(ann(team))[0],
+        Failure: Failure.objects.create(run=run, **failure),
     }
-    return own[model]() if model in own else model._default_manager.order_by("-pk").first()
+    return {model: own.get(model) or model._default_manager.order_by("-pk").first() for model in HISTORY}
 
 
-@pytest.mark.parametrize("model", HISTORY, ids=lambda model: model._meta.label)
-def test_history_is_listed_searched_and_shown_and_takes_no_change(model: Any) -> None:
-    row = some_of(model)
-    assert row is not None
-    client = as_root()
-    name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
-    listing = reverse(f"{name}_changelist")
-    assert client.get(listing).status_code == 200
-    for term in ("7", "R-7", "gate:7", "R-", "some words", "\u0663", str(row.pk)):
-        assert client.get(listing, {"q": term}).status_code == 200, term
-    change = reverse(f"{name}_change", args=[row.pk])
-    said = client.get(change)
-    assert said.status_code == 200
-    assert not re.search(r"[0-9] ([ap]\.m\.)|, (noon|midnight)", said.content.decode())
-    assert client.post(change, {"status": "open"}).status_code == 403
-    assert client.post(reverse(f"{name}_delete", args=[row.pk]), {"post": "yes"}).status_code == 403
-    assert client.get(reverse(f"{name}_add")).status_code == 403
-    assert client.post(reverse(f"{name}_add"), {}).status_code == 403
-    action = {"action": "delete_selected", "_selected_action": [str(row.pk)], "post": "yes"}
-    client.post(listing, action)
+def test_history_is_listed_searched_and_shown_in_few_statements_and_takes_no_change(
+    django_assert_max_num_queries: Any,
+) -> None:
+    rows, client = some_of_each(), as_root()
+    for model, row in rows.items():
+        name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
+        listing, change = reverse(f"{name}_changelist"), reverse(f"{name}_change", args=[row.pk])
+        with django_assert_max_num_queries(22):
+            assert client.get(listing).status_code == 200
+        assert client.get(listing, {"q": f"R-7 words \u0663 {row.pk}"}).status_code == 200, name
+        said = client.get(change)
+        assert said.status_code == 200
+        assert not re.search(r"[0-9] ([ap]\.m\.)|, (noon|midnight)", said.content.decode())
+    for there in (change, reverse(f"{name}_delete", args=[row.pk]), reverse(f"{name}_add")):
+        assert client.post(there, {"post": "yes"}).status_code == 403
+    client.post(listing, {"action": "delete_selected", "_selected_action": [str(row.pk)], "post": "yes"})
     assert model._default_manager.filter(pk=row.pk).exists()
-
-
-def test_the_links_of_a_run_and_a_gate_lead_to_lists_of_what_is_theirs() -> None:
-    team = make_team()
-    gate, other = make_gate(team=team), make_gate(team=team)
-    decide(gate, ann(team))
-    client = as_root()
-    followed = 0
-    for model, row in ((gate.run._meta, gate.run), (gate._meta, gate)):
-        said = client.get(reverse(f"admin:{model.app_label}_{model.model_name}_change", args=[row.pk])).content.decode()
-        for address in set(re.findall(r'href="(/admin/[a-z_/]+\?[a-z_]+=\d+)"', said)):
-            answer = client.get(address)
-            assert answer.status_code == 200, address
-            assert f"/gates/{other.pk}/" not in answer.content.decode()
-            followed += 1
-    assert followed >= 7
 
 
 def test_staff_see_history_only_with_the_permission_to_see_every_teams() -> None:
@@ -348,25 +265,6 @@ def test_staff_see_history_only_with_the_permission_to_see_every_teams() -> None
     assert client.get(reverse("admin:checkpoints_run_changelist")).status_code == 200
 
 
-def test_a_list_costs_the_same_number_of_statements_however_many_rows_it_shows(
-    django_assert_max_num_queries: Any,
-) -> None:
-    team = make_team()
-    for _ in range(20):
-        decide(make_gate(team=team), ann(team))
-    client = as_root()
-    for model in HISTORY:
-        with django_assert_max_num_queries(22):
-            client.get(reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"))
-
-
-def test_the_administration_says_whose_it_is_and_leads_back() -> None:
-    said = as_root().get("/admin/").content.decode()
-    assert "Holdpoint" in said
-    for address in ("/", "/runs/", "/audit/"):
-        assert f'<a href="{address}">' in said
-
-
 def test_every_table_of_the_store_is_read_only_in_the_administration() -> None:
     request = RequestFactory().get("/admin/")
     request.user = make_user("Root", superuser=True)
@@ -377,19 +275,158 @@ def test_every_table_of_the_store_is_read_only_in_the_administration() -> None:
             assert [*allowed, page.has_delete_permission(request)] == [False, False, False]
 
 
-def test_a_policy_cannot_be_deleted() -> None:
-    policy = make_policy()
-    address = reverse("admin:approvals_policy_delete", args=[policy.pk])
-    assert as_root().post(address, {"post": "yes"}).status_code == 403
+LARGE = '[[rule]]\nname = "large"\nwhen = "amount >= 1000"\nstages = ["2 of {finance}", "1 of {legal} or @{mira}"]\n'
 
 
-def test_kinds_are_named_in_words() -> None:
-    """Operators read `my_run` and `asked`, in the list, its filter and the page of one message."""
-    notice = Notice.objects.create(kind="my_run", channel="email", user=make_user("Ann Okafor"))
-    client = signed_in(make_user("Root", superuser=True))
-    for page in ("?kind=my_run", f"{notice.pk}/change/"):
-        shown = client.get(f"/admin/approvals/notice/{page}").content.decode()
-        assert "own run" in shown
-        assert ">my_run<" not in shown
-        assert ">asked<" not in shown
-    assert client.get("/admin/approvals/notice/?kind=asked").content.decode().count("own run") == 1, "in the filter"
+class World:
+    """Support's policy, with people of Finance and Legal beside."""
+
+    def __init__(self) -> None:
+        self.support, self.finance, self.legal = make_team("Support"), make_team("Finance"), make_team("Legal")
+        self.mira = make_user("Mira Sandoval")
+        for team in (self.support, self.finance, self.legal):
+            for name in ("ann", "bob", "cid"):
+                make_user(name, team)
+        self.policy = make_policy(self.support)
+        self.client: Client = signed_in(make_user("Root", superuser=True))
+
+    def names(self, text: str) -> str:
+        return text.format(
+            finance=self.finance.name, legal=self.legal.name, support=self.support.name, mira=self.mira.username
+        )
+
+    def post(self, **said: Any) -> str:
+        newest = Policy.objects.filter(team=self.support, name=self.policy.name).latest("version")
+        form = {
+            "quorum": 1, "denials": 1, "on_expiry": "expire", "separation": "on", "reason_required": "on",
+            "bulk_risk": "low", "auto_sample": 5, "leaves": "title", "remind_share": 25, "step_up_method": "any",
+        }  # fmt: skip
+        address = reverse("admin:approvals_policy_change", args=[newest.pk])
+        answer = self.client.post(address, {**form, **said}, follow=True)
+        for change in PolicyChange.objects.filter(team=self.support, status=PolicyChange.Status.WAITING):
+            changes.confirm(change, by=make_user("Second", superuser=True))
+        return html.unescape(answer.content.decode())
+
+    def newest(self) -> Policy:
+        return Policy.objects.filter(team=self.support, name=self.policy.name).latest("version")
+
+    def form(self) -> dict[str, Any]:
+        address = reverse("admin:approvals_policy_change", args=[self.newest().pk])
+        return dict(self.client.get(address).context["adminform"].form.initial)
+
+
+def test_stages_are_written_in_lines_and_told_in_words() -> None:
+    world = World()
+    text = world.names("2 of {finance}\n1 of {legal} or @{mira} and 1 of {support}")
+    world.post(stages=text, denials=2)
+    policy = world.newest()
+    assert policy.version == 2
+    assert (policy.quorum, policy.denials) == (4, 2)
+    assert {each.pk for each in policy.groups.all()} == {world.finance.pk, world.legal.pk, world.support.pk}
+    assert [each.pk for each in policy.people.all()] == [world.mira.pk]
+    answer = world.client.get(reverse("admin:approvals_policy_change", args=[policy.pk]))
+    form, page = answer.context["adminform"].form.initial, answer.content.decode()
+    assert (form["stages"], form["groups"], form["people"]) == (text, [], [])
+    told = world.names(
+        "Two of {finance}, then one of {legal} or Mira Sandoval and one of {support}. Two rejections reject."
+    )
+    assert told in page
+
+
+def test_rules_are_written_as_toml_held_by_the_audit_and_written_back() -> None:
+    world = World()
+    world.post(rules=world.names(LARGE), people=[world.mira.pk], denials=2)
+    policy = world.newest()
+    data = json.loads(bytes(Event.objects.get(subject=f"policy:{policy.pk}", kind="policy.changed").data))
+    assert (data["people"], data["denials"], data["rules"]) == ([f"user:{world.mira.pk}"], 2, policy.rules)
+    assert [rule.name for rule in required.rules_of(policy.rules)] == ["large"]
+    assert {each.pk for each in policy.groups.all()} == {world.finance.pk, world.legal.pk}
+    own = required.own(policy)
+    assert [(role.teams, role.people) for role in own.stages[0].roles] == [((), (world.mira.pk,))]
+    form = world.form()
+    assert form["rules"] == world.names(LARGE)
+    assert (form["groups"], form["people"], form["stages"]) == ([], [world.mira.pk], "")
+    again = {name: form[name] for name in ("rules", "stages", "groups", "people", "quorum", "denials")}
+    world.post(**again)
+    assert (world.newest().rules, world.newest().stages) == (policy.rules, policy.stages)
+
+
+CANNOT_BE = [
+    ("rules", '[[rule]]\nname = "a"\nwhen = "amount <"', "Rule “a”, when, line 1, column 9: the condition ends"),
+    ("rules", '[[rule]]\nname = "a"', "write when it counts"),
+    ("rules", "[[rule", "This cannot be read as TOML"),
+    ("rules", '[[rule]]\nname = "a"\nwhen = "true"\napprovals = 40', "Rule “a”: Now 3 people may decide"),
+    ("stages", "2 of Nobody", "Line 1: There is no team “Nobody”"),
+    ("stages", "four eyes", "Line 1: “four eyes” is no role."),
+    ("stages", "1 of {legal}\n9 of {finance}", "six of {finance} would be missing"),
+    ("denials", "0", "Ensure this value is greater than or equal to 1"),
+]
+
+
+def test_what_cannot_be_is_refused_where_it_was_written() -> None:
+    world = World()
+    for field, text, said in CANNOT_BE:
+        page = world.post(**{field: world.names(text) if "{" in text else text})
+        assert world.names(said) in page
+    page = world.post(stages=world.names("1 of {legal}"), groups=[world.finance.pk])
+    assert "Leave “Decided by” and “People” empty where stages say who decides." in page
+    assert world.newest().version == 1
+
+
+def test_a_field_that_no_gate_had_is_warned_of_with_those_they_had() -> None:
+    world = World()
+    make_gate(policy=world.policy)
+    page = world.post(rules='[[rule]]\nname = "gold"\nwhen = \'customer.tier == "gold"\'\napprovals = 1')
+    assert "The rule “gold” reads “customer.tier”, which none of the last gates had." in page
+    assert "They had: amount" in page
+    assert world.newest().version == 2
+    assert "which none" not in world.post(rules='[[rule]]\nname = "small"\nwhen = "amount < 5"\napprovals = 1')
+
+
+def test_it_is_tried_on_the_last_gates_with_nothing_saved() -> None:
+    world = World()
+    office, nights = (Calendar.objects.create(team=world.support, name=name) for name in ("office", "nights"))
+    world.post(calendar=office.pk)
+    world.policy = policy = world.newest()
+    assert policy.calendar == office
+    decided = [decide(make_gate(policy=world.policy), ann(world.support)) for _ in range(2)]
+    page = world.post(quorum=2, calendar=office.pk, _simulate="Try it on the last gates")
+    assert "Nothing is saved yet. On the last gates this would have meant:" in page
+    assert all(f'href="/gates/{each.gate_id}/"' in page for each in decided)
+    assert "2 of the last 2 gates would have asked two people." in page
+    assert "Counts working time of" not in simulated(page), "of a calendar it says only what changes"
+    page = world.post(calendar=nights.pk, _simulate="Try it on the last gates")
+    assert "Counts working time of" in simulated(page)
+    assert world.newest() == policy
+
+
+def simulated(page: str) -> str:
+    return page.partition('id="simulated"')[2].partition("</div>")[0]
+
+
+def test_people_are_looked_up_or_chosen_among_those_that_are_not_switched_off_or_named_already() -> None:
+    world = World()
+    world.post(people=[world.mira.pk])
+    gone, there = make_user("Gone"), make_user("There")
+    page = world.client.get(reverse("admin:approvals_policy_change", args=[world.newest().pk])).content.decode()
+    assert f'<option value="{world.mira.pk}" selected' in page
+    assert f'<option value="{there.pk}"' not in page, "others are looked up"
+    type(gone).objects.filter(pk__in=(gone.pk, world.mira.pk)).update(is_active=False)
+    writer = make_user("Writer", may=("approvals.change_policy", "approvals.view_policy"))
+    type(writer).objects.filter(pk=writer.pk).update(is_staff=True)
+    page = signed_in(writer).get(reverse("admin:approvals_policy_change", args=[world.newest().pk])).content.decode()
+    box = page[page.index('name="people"') :].partition("</select>")[0]
+    offered = [f'<option value="{each.pk}"' in box for each in (world.mira, there, gone)]
+    assert offered == [True, True, False]
+
+
+def test_a_new_policy_begins_with_what_a_file_takes_where_it_says_nothing() -> None:
+    """The pause was empty in the form: a policy that was saved untouched had none, and was milder than the default."""
+    form = World().client.get(reverse("admin:approvals_policy_add")).context["adminform"].form
+    columns = [each for each in Policy._meta.concrete_fields if each.has_default() and each.name in form.fields]
+    shown = {each.name: form.get_initial_for_field(form.fields[each.name], each.name) for each in columns}
+    asked_anew = {"tokens_decide", "stages", "rules", "escalation"}
+    assert {name: value for name, value in shown.items() if name not in asked_anew} == {
+        each.name: each.get_default() for each in columns if each.name not in asked_anew
+    }
+    assert "pause" in shown

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from approvals.models import Decision, Gate
 from tests.approvals.bulk.bulk_forms import REASON, alike, make_stuck_plan
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
-from tests.harness.browser_checks import check_each_look, watched
+from tests.harness.browser_checks import check, check_each_look, watched
 
 NewPage = Callable[..., Page]
 
 
 def test_a_selection_is_made_decided_and_read_with_the_keyboard_alone(new_page: NewPage) -> None:
-    team = make_team()
-    policy = make_policy(team)
+    policy = make_policy(team := make_team())
     gates = alike(4, policy=policy)
     risky = alike(1, policy=policy, risk="high")[0]
     other = make_gate(policy=make_policy(team, name="wires"), card=make_card(title="A wire", risk="low"))
@@ -45,7 +43,6 @@ def test_a_selection_is_made_decided_and_read_with_the_keyboard_alone(new_page: 
     # A gate that others decide meanwhile leaves the list, and the rest stays selected.
     decide(gates[3], bob(team))
     expect(page.locator("[data-bulk-count]")).to_have_text("5 gates selected")
-    assert check_each_look(page, "", said) == []
     page.keyboard.press("a")
     page.wait_for_url("**/inbox/bulk/")
     expect(page.get_by_role("heading", level=1)).to_have_text("Approve 3 gates")
@@ -55,69 +52,18 @@ def test_a_selection_is_made_decided_and_read_with_the_keyboard_alone(new_page: 
     page.keyboard.press("Control+Enter")
     page.wait_for_url("**/inbox/bulk/*/")
     expect(page.get_by_role("heading", level=1)).to_have_text("You approved 3 gates")
-    assert check_each_look(page, "", said) == []
+    assert check(page, "", said) == []
     assert Decision.objects.filter(gate__in=gates[:3]).count() == 3
     assert set(Gate.objects.filter(pk__in=[risky.pk, other.pk]).values_list("status", flat=True)) == {"open"}
 
 
-@pytest.mark.long
-def test_forty_alike_are_cleared_together_and_two_say_why_they_are_not(new_page: NewPage) -> None:
-    team = make_team()
-    policy = make_policy(team)
-    gates = alike(38, policy=policy)
-    high, medium = (alike(1, policy=policy, risk=risk)[0] for risk in ("high", "medium"))
-    page = new_page(ann(team))
-    said = watched(page)
-    page.goto("/")
-    page.locator(f"#gate-{gates[0].pk} [name=gate]").check()
-    page.locator(f"#gate-{medium.pk} [name=gate]").click(modifiers=["Shift"])
-    expect(page.locator("[data-bulk-count]")).to_have_text("40 gates selected")
-    page.keyboard.press("a")
-    page.wait_for_url("**/inbox/bulk/")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Approve 38 gates")
-    refused = page.get_by_role("region", name="Will not be decided")
-    for gate, risk in ((high, "high"), (medium, "medium")):
-        words = f"The risk is {risk}; the policy allows at most low for decisions together."
-        expect(refused.locator(f"#bulk-{gate.pk}")).to_contain_text(words)
-    expect(refused.locator(".bulk-line")).to_have_count(2)
-    expect(page.locator(".bulk-pins .figure").first).to_have_css("padding", "0px")  # a chart's, once
-    assert check_each_look(page, "", said) == []
-    page.get_by_label("Why these together?").fill(REASON)
-    page.get_by_label("I have read what each of the 38 approvals does").check()
-    page.get_by_role("button", name="Approve 38 gates").dblclick()
-    page.wait_for_url("**/inbox/bulk/*/")
-    expect(page.get_by_role("heading", level=1)).to_have_text("You approved 38 gates")
-    expect(page.get_by_role("list").get_by_text("Approved", exact=True)).to_have_count(38)
-    assert check_each_look(page, "", said) == []
-    page.get_by_role("link", name="Back to the inbox").click()
-    expect(page.locator(".gate-row [name=gate]")).to_have_count(2)
-    made = Decision.objects.filter(gate__team=team)
-    assert sorted(made.values_list("gate", flat=True)) == sorted(gate.pk for gate in gates)
-
-
-def test_it_works_without_script(new_page: NewPage) -> None:
-    team = make_team()
-    gates = alike(2, policy=make_policy(team))
-    page = new_page(ann(team), java_script_enabled=False)
-    page.goto("/")
-    expect(page.locator(".bulk")).to_be_hidden()
-    for gate in gates:
-        page.locator(f"#gate-{gate.pk} [name=gate]").check()
-    page.get_by_role("button", name="Reject…").click()
-    expect(page.get_by_role("heading", level=1)).to_have_accessible_name("Reject 2 gates")
-    page.get_by_label("Why do you reject these?").fill("Not this month.")
-    page.get_by_role("button", name="Reject 2 gates").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("You rejected 2 gates")
-    assert set(Gate.objects.filter(pk__in=[gate.pk for gate in gates]).values_list("status", flat=True)) == {"decided"}
-
-
-def test_the_list_of_a_rejection_says_what_the_choice_does_to_each(new_page: NewPage) -> None:
+def test_without_script_the_list_of_a_rejection_says_what_the_choice_does_to_each(new_page: NewPage) -> None:
     """It said that the run stops though the reviewer chose to send each back, also where no step was named for that."""
-    team = make_team()
-    policy = make_policy(team)
+    policy = make_policy(team := make_team())
     gates, stuck = alike(2, policy=policy), alike(1, policy=policy, plan=make_stuck_plan())
     page = new_page(ann(team), java_script_enabled=False)
     page.goto("/")
+    expect(page.locator(".bulk")).to_be_hidden()
     for gate in (*gates, *stuck):
         page.locator(f"#gate-{gate.pk} [name=gate]").check()
     page.get_by_role("button", name="Reject…").click()
@@ -136,11 +82,12 @@ def test_the_list_of_a_rejection_says_what_the_choice_does_to_each(new_page: New
     page.get_by_label("Why do you reject these?").fill("Not this month.")
     page.get_by_role("button", name="Send 2 gates back").click()
     expect(heading).to_have_text("You rejected 2 gates")
+    decided = Gate.objects.filter(pk__in=[gate.pk for gate in (*gates, *stuck)], status="decided")
+    assert set(decided) == set(gates)
 
 
-def test_a_gate_is_snoozed_and_brought_back_with_a_key_each(new_page: NewPage) -> None:
-    team = make_team()
-    gate = make_gate(team=team)
+def test_a_gate_is_snoozed_brought_back_and_selected_and_progress_shows_no_page_to_sign_in(new_page: NewPage) -> None:
+    gate, _ = alike(2, policy=make_policy(team := make_team()))
     page = new_page(ann(team))
     page.set_viewport_size({"width": 1440, "height": 900})
     page.goto("/")
@@ -153,46 +100,12 @@ def test_a_gate_is_snoozed_and_brought_back_with_a_key_each(new_page: NewPage) -
     expect(page.locator(f"#gate-{gate.pk}")).to_have_count(0)
     page.keyboard.press("u")
     expect(page.locator(f"#gate-{gate.pk}")).to_have_count(1)
-
-
-def test_keys_move_on_from_a_box_that_was_clicked(new_page: NewPage) -> None:
-    """`j` did nothing before something else had the focus."""
-    team = make_team()
-    alike(2, policy=make_policy(team))
-    page = new_page(ann(team))
-    page.goto("/")
     page.locator("[name=gate]").first.click()
-    page.keyboard.press("j")
+    page.keyboard.press("j")  # it did nothing before something else had the focus
     expect(page.locator(".gate-row a").last).to_be_focused()
-
-
-def test_progress_shows_no_page_to_sign_in(new_page: NewPage) -> None:
-    """A session that ended while gates were decided put that page, with its form, into this one."""
-    team = make_team()
-    alike(1, policy=make_policy(team))
-    page = new_page(ann(team))
-    page.goto("/")
-    page.keyboard.press("j")
-    page.keyboard.press("x")
+    # A session that ended while gates are decided puts no page to sign in into this one.
     page.keyboard.press("a")
     page.wait_for_url("**/inbox/bulk/")
     page.context.clear_cookies(name="sessionid")
     page.evaluate("document.querySelector('hp-bulk').look()")
     expect(page.locator(".bulk-progress")).to_be_empty()
-
-
-@pytest.mark.long
-def test_a_range_without_a_beginning_is_one_row(new_page: NewPage) -> None:
-    team = make_team()
-    gates = alike(3, policy=make_policy(team))
-    page = new_page(ann(team))
-    page.goto("/")
-    for _ in range(3):
-        page.keyboard.press("j")
-    page.keyboard.press("X")
-    expect(page.locator("[data-bulk-count]")).to_have_text("1 gate selected")
-    # The row at which a range would begin is gone.
-    decide(gates[2], bob(team))
-    expect(page.locator(f"#gate-{gates[2].pk} [name=gate]")).to_have_count(0)
-    page.locator(f"#gate-{gates[1].pk} [name=gate]").click(modifiers=["Shift"])
-    expect(page.locator("[data-bulk-count]")).to_have_text("1 gate selected")

@@ -1,21 +1,24 @@
-"""Lists, entries, unions and what may be none: added, removed, moved and switched by what buttons post."""
+"""Lists, entries, unions and what may be none: changed by what buttons post, and merged with another version.
+
+What was typed over one version of a value and another version of it become one form, and no text is lost.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
-import re
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import pytest
-from django.template.loader import render_to_string
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError
 
 from agents.definition.fields import StateSchema
-from approvals.forms import ClosedNode, Form, ItemRows, ShapeChoice, applied, build, names
+from approvals.forms import ClosedNode, Form, ItemRows, applied, build, merging, names
 from approvals.forms.builder import SentFields
+from approvals.forms.merging import MergedTexts, merge_stretches, order, three_ways
 from tests.approvals.forms.posted_forms import as_posted
 from tests.harness.examples import many
 
@@ -87,9 +90,14 @@ def names_of(items: Any) -> list[Any]:
     return [each.get("sku") for each in items]
 
 
-def test_a_form_that_nobody_touched_gives_back_the_very_value() -> None:
+def test_a_form_that_nobody_touched_gives_back_the_very_value_and_a_tuple_keeps_its_places() -> None:
     assert form(as_posted(form())).value is ORDER
     assert form(as_posted(form())).touched == {}
+    nodes = {node.path: node for node in form().nodes if isinstance(node, ItemRows)}
+    assert [(nodes[each].grows, nodes[each].moves) for each in ("/pair", "/once", "/prices")] == [
+        (False, False), (True, False), (True, False),
+    ]  # fmt: skip
+    assert form({"args.o!order/pair": "/1"}).value is ORDER, "a tuple keeps its places"
 
 
 @pytest.mark.parametrize(
@@ -98,12 +106,9 @@ def test_a_form_that_nobody_touched_gives_back_the_very_value() -> None:
         ("/lines/0:remove", ["b", "c"]),
         ("/lines/2:up", ["a", "c", "b"]),
         ("/lines/0:down", ["b", "a", "c"]),
-        ("/lines/0:up", ["a", "b", "c"]),
         ("/lines:add", ["a", "b", "c", None]),
-        ("/lines/7:remove", ["a", "b", "c"]),
         ("/nowhere/7:remove", ["a", "b", "c"]),
         ("/lines/0:fly", ["a", "b", "c"]),
-        (":", ["a", "b", "c"]),
     ],
 )
 def test_a_button_changes_the_list_and_nothing_else(change: str, left: list[str | None]) -> None:
@@ -142,22 +147,11 @@ def test_an_order_of_junk_breaks_no_button(order: str) -> None:
     assert names.ids_of(form["args.x!order/lines"])[-1] == "1"
 
 
-def test_a_new_item_that_was_removed_leaves_nothing_to_the_next_new_one() -> None:
-    _, posted = after("/lines:add", **{"lines__~new1__sku": "old"})
-    posted = applied(applied(posted, "args.o/lines/~new1:remove"), "args.o/lines:add")
-    assert form(posted).value["lines"][-1] == {}
-
-
-def test_a_list_in_an_item_in_a_list_is_changed_too() -> None:
-    changed, _ = after("/lines/0/tags:add", **{"lines__0__tags__~new1": "y"})
+def test_a_list_in_an_item_in_a_list_is_changed_too_and_an_empty_item_is_told_of_at_its_place() -> None:
+    changed, _ = after("/lines/0/tags:add", "/dates:add", **{"lines__0__tags__~new1": "y"})
     assert changed.value["lines"][0]["tags"] == ["x", "y"]
     assert changed.value["lines"][1] is ORDER["lines"][1]
-
-
-def test_a_new_item_that_cannot_be_left_empty_says_so_at_its_place() -> None:
-    changed, _ = after("/dates:add")
-    assert changed.value["dates"] == []
-    assert changed.errors == {"/dates/0": "This cannot be left empty."}
+    assert (changed.value["dates"], changed.errors) == ([], {"/dates/0": "This cannot be left empty."})
 
 
 def test_an_entry_is_added_by_its_name_and_one_is_removed() -> None:
@@ -196,15 +190,6 @@ def test_a_scalar_union_takes_the_branch_that_was_chosen() -> None:
     assert form({**posted, "args.o!branch/either": "none"}).value["either"] is None
 
 
-def test_the_faults_of_a_union_stand_at_the_fields_of_the_chosen_branch() -> None:
-    told = form(errors={"/payment/card/number": "Wrong.", "/payment/bank/iban": "Missing."})
-    assert {each.pointer: each.error for each in told.fields if each.error} == {"/payment/number": "Wrong."}
-    faults = {"/mixed/1/int": "Not a number.", "/mixed/1/Line/count": "Too many."}
-    assert {each.pointer: each.error for each in form(errors=faults).fields if each.error} == {
-        "/mixed/1/count": "Too many."
-    }
-
-
 def test_every_fault_of_the_models_own_validator_is_shown_somewhere() -> None:
     wrong = {
         **ORDER,
@@ -221,14 +206,6 @@ def test_every_fault_of_the_models_own_validator_is_shown_somewhere() -> None:
     shown = " ".join(node.error for node in build(SCHEMA, wrong, errors=told).nodes)
     assert len(told) > 6
     assert [said for said in told.values() if said not in shown] == []
-
-
-def test_a_tuple_keeps_its_places_and_a_set_has_no_order() -> None:
-    nodes = {node.path: node for node in form().nodes if isinstance(node, ItemRows)}
-    assert (nodes["/pair"].grows, nodes["/pair"].moves) == (False, False)
-    assert (nodes["/once"].grows, nodes["/once"].moves) == (True, False)
-    assert nodes["/prices"].moves is False
-    assert form({"args.o!order/pair": "/1"}).value is ORDER
 
 
 commands = st.lists(
@@ -263,13 +240,6 @@ def test_any_row_of_changes_does_to_the_list_what_it_says(items: list[str], chan
     assert build(schema, items, prefix="p", posted=posted).value == [text for _, text in model]
 
 
-@calm
-@given(st.dictionaries(st.text(max_size=6), st.integers(), max_size=5))
-def test_entries_with_any_names_come_back_as_they_were(value: dict[str, int]) -> None:
-    schema = {"type": "object", "additionalProperties": {"type": "integer"}}
-    assert build(schema, value, prefix="p", posted=as_posted(build(schema, value, prefix="p"))).value is value
-
-
 def test_a_thousand_items_are_paged_and_what_is_typed_on_one_page_is_carried_to_the_next() -> None:
     schema = {"type": "array", "items": {"type": "integer"}}
     many = list(range(1000))
@@ -281,18 +251,6 @@ def test_a_thousand_items_are_paged_and_what_is_typed_on_one_page_is_carried_to_
     (rows,) = [node for node in second.nodes if isinstance(node, ItemRows)]
     assert rows.carried == [("p/3", "33")]
     assert build(schema, many, prefix="p", posted=as_posted(second)).value == [0, 1, 2, 33, *many[4:]]
-
-
-def test_five_hundred_members_are_paged_and_all_can_be_reached() -> None:
-    schema = {"type": "object", "properties": {f"m{at}": {"type": "integer"} for at in range(500)}}
-    value = {f"m{at}": at for at in range(500)}
-    seen: set[str] = set()
-    posted: dict[str, str] = {}
-    for page in range(1, 14):
-        shown = build(schema, value, prefix="p", posted={**posted, "p!page": str(page)})
-        assert len([each for each in shown.fields if each.place.shown]) <= 40
-        seen |= {each.name for each in shown.fields}
-    assert len(seen) == 500
 
 
 def test_what_is_too_much_to_draw_is_closed_and_can_be_opened() -> None:
@@ -308,27 +266,14 @@ def test_what_is_too_much_to_draw_is_closed_and_can_be_opened() -> None:
     assert f"{last}/m0" in {each.name for each in opened.fields}
 
 
-def test_the_whole_value_is_not_taken_away_by_its_form() -> None:
-    schema = {"anyOf": [{"type": "object", "properties": {"a": {"type": "string"}}}, {"type": "null"}]}
-    assert not isinstance(build(schema, {"a": "b"}).root, ShapeChoice)
-    assert isinstance(build(schema, None).root, ShapeChoice)
-
-
-@pytest.mark.parametrize(
-    ("schema", "value"),
-    [
-        ({"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}}, [{"n": 1}]),
-        ({"type": "object", "additionalProperties": {"type": "integer"}}, {"a": 1}),
-    ],
-)
-def test_no_more_is_added_at_once_than_is_read(schema: dict[str, Any], value: Any) -> None:
+def test_no_more_is_added_at_once_than_is_read() -> None:
+    schema = {"type": "object", "additionalProperties": {"type": "integer"}}
     new = [f"~new{n}" for n in range(1, 20_001)]
-    form = build(schema, value, prefix="p", posted={"p!order": names.order_of(["0", *new])})
-    assert form.errors[""] == "20,000 were added; add at most 500 at once."
-    assert form.root.error == form.errors[""]
+    form = build(schema, {"a": 1}, prefix="p", posted={"p!order": names.order_of(["0", *new])})
+    assert form.root.error == form.errors[""] == "20,000 were added; add at most 500 at once."
     assert isinstance(form.root, ItemRows)
     assert len(form.root.children) <= 501
-    few = build(schema, value, prefix="p", posted={"p!order": names.order_of(["0", *new[:500]])})
+    few = build(schema, {"a": 1}, prefix="p", posted={"p!order": names.order_of(["0", *new[:500]])})
     assert "" not in few.errors
 
 
@@ -356,12 +301,206 @@ def test_an_object_that_is_not_there_is_told_of_beside_the_fields_that_it_needs(
     assert {node.pointer for node in told.nodes if node.error} == {"/proposal"}
 
 
-def test_a_list_says_in_words_how_many_items_it_has() -> None:
-    """ "Command 3 check first" read as if the third were checked; "Problems 0" stood over "Empty."."""
-    schema = {"type": "object", "properties": {"lines": {"type": "array", "items": {"type": "string"}}}}
-    said = []
-    for values in (["a", "b"], ["a"], []):
-        [node] = build(schema, {"lines": values}, prefix="args").root.children
-        page = render_to_string("forms/rows.html", {"node": node, "form": "decision", "change_url": "/x/"})
-        said.append(" ".join(re.sub("<[^>]*>", " ", page.partition("</legend>")[0]).split()))
-    assert said == ["Lines 2 items", "Lines 1 item", "Lines"]
+MERGED: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "to": {"type": "string"},
+        "amount": {"type": "integer"},
+        "text": {"type": "string", "format": "multiline"},
+        "lines": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"sku": {"type": "string"}, "count": {"type": "integer"}},
+                "required": ["sku", "count"],
+            },
+        },
+    },
+    "required": ["to", "amount", "text", "lines"],
+}
+A, B, C, D = ({"sku": sku, "count": 1} for sku in "abcd")
+OLD: dict[str, Any] = {"to": "ann", "amount": 7, "text": "one\ntwo\nthree\nfour\n", "lines": [A, B, C]}
+
+
+def merge(
+    typed: Mapping[str, str], new: Any, old: Any = None, schema: Any = None, known: Mapping[str, str] | None = None
+) -> MergedTexts:
+    """Merge texts that were typed over the old value, at which the `known` conflicts are open."""
+
+    def drawn(value: Any, texts: Mapping[str, str]) -> Form:
+        return build(schema or MERGED, value, prefix="args.x", posted=texts)
+
+    posted = {f"args.x{place}": text for place, text in typed.items()}
+    open_ones = {f"args.x{place}": text for place, text in (known or {}).items()}
+    return merging.merged(
+        drawn(OLD if old is None else old, posted), None if new is None else lambda t: drawn(new, t), open_ones
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "changed", "texts", "conflicts"),
+    [
+        ({"/to": "bob"}, {"amount": 9}, {"/to": "bob"}, {}),
+        ({"/to": "bob"}, {"to": "bob"}, {}, {}),
+        ({"/to": "bob"}, {"to": "eve"}, {"/to": "bob"}, {"/to": "bob"}),
+        ({"/amount": "nine"}, {"amount": 9}, {"/amount": "nine"}, {"/amount": "nine"}),  # though it cannot be read
+        (
+            {"/text": "ONE\ntwo\nthree\nfour\n"}, {"text": "one\ntwo\nthree\nFOUR\n"},
+            {"/text": "ONE\ntwo\nthree\nFOUR\n"}, {},
+        ),
+        (
+            {"/text": "one\nTWO\nthree\nfour\n"}, {"text": "one\nzwei\nthree\nfour\n"},
+            {"/text": "one\nTWO\nthree\nfour\n"}, {"/text": "one\nTWO\nthree\nfour\n"},
+        ),
+        ({"/lines/1/count": "5"}, {"lines": [D, A, B, C]}, {"/lines/2/count": "5"}, {}),  # it follows its item
+        ({"/lines/1/count": "5"}, {"lines": [A, C]}, {}, {"/lines/~gone1/count": "5"}),  # its item is gone
+        (
+            {"/lines/1/count": "5"}, {"lines": [A, {**B, "count": 3}, C]},
+            {"/lines/1/count": "5"}, {"/lines/1/count": "5"},
+        ),
+        (
+            {"!order/lines": "/0/2/~new1", "/lines/~new1/sku": "n", "/lines/~new1/count": "2"},
+            {"lines": [D, A, B, C]},
+            {"!order/lines": "/0/1/3/~new1", "/lines/~new1/sku": "n", "/lines/~new1/count": "2"}, {},
+        ),
+        ({"!order/lines": "/2/1/0"}, {"lines": [B, A, C]}, {"!order/lines": "/2/0/1"}, {"!order/lines": "/2/0/1"}),
+    ],
+)  # fmt: skip
+def test_changes_of_both(typed: Any, changed: Any, texts: Any, conflicts: Any) -> None:
+    made = merge(typed, {**OLD, **changed})
+    assert made.texts == {f"args.x{place}": text for place, text in texts.items()}
+    assert made.conflicts == {f"args.x{place}": text for place, text in conflicts.items()}
+
+
+def test_what_was_typed_into_an_item_that_is_gone_is_no_conflict_of_the_one_in_its_place() -> None:
+    """Choosing "Yours" put the text for the item that others took out into the item that has its number now."""
+    typed = {"/lines/0/count": "5", "/lines/1/sku": "z"}
+    for left in ([C], [], [C, D, A]):
+        new = {**OLD, "lines": left}
+        made = merge(typed, new, {**OLD, "lines": [A, B, C]})
+        drawn = merging.rendered(build(MERGED, new, prefix="args.x"))
+        assert not made.conflicts.keys() & drawn.keys()
+        assert sorted([*made.conflicts.values(), *made.texts.values()]) == ["5", "z"]
+
+
+def test_an_open_conflict_stays_with_its_item_however_often_others_edit() -> None:
+    """It kept the number that the item had, under which the next version had another one."""
+    known = {"/lines/1/count": "5"}
+    for lines, name in (
+        ([D, A, B, C], "/lines/2/count"),
+        ([A, C], "/lines/~gone1/count"),
+        ([A, B, D], "/lines/1/count"),
+    ):
+        assert merge({}, {**OLD, "lines": lines}, known=known).conflicts == {f"args.x{name}": "5"}
+    assert merge({}, OLD, known={"/lines/~gone1/count": "5"}).conflicts == {"args.x/lines/~gone1/count": "5"}
+
+
+def test_a_text_of_very_many_lines_is_no_hour_of_work() -> None:
+    base = "a\n" * 30_000
+    assert three_ways(base, "b\n" + base, base + "c\n", lines=True) == (None, True)
+
+
+PARTS = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n", "d"]), max_size=8).map("".join)
+
+
+@given(PARTS, PARTS, PARTS)
+def test_no_line_that_somebody_wrote_is_lost(base: str, mine: str, theirs: str) -> None:
+    text, opposed = three_ways(base, mine, theirs, lines=True)
+    assert (text is None) is opposed
+    if text is None:
+        return
+    for side, other in ((mine, theirs), (theirs, mine)):
+        for line in set(side.split("\n")) - set(base.split("\n")):
+            assert line in text.split("\n"), (line, other)
+    if mine == base:
+        assert text == theirs
+    if theirs == base:
+        assert text == mine
+
+
+IDS = st.permutations([str(at) for at in range(5)])
+
+
+@given(IDS, st.data())
+def test_no_item_that_was_added_or_kept_by_both_is_lost(theirs: list[str], data: st.DataObject) -> None:
+    base = [str(at) for at in range(5)]
+    theirs = [*theirs[: data.draw(st.integers(0, 5))], *(["9"] if data.draw(st.booleans()) else [])]
+    mine = data.draw(IDS)[: data.draw(st.integers(0, 5))]
+    mine = [*mine, *data.draw(st.sampled_from([[], ["~new1"], ["~new1", "~new2"]]))]
+    text, _ = order(base, mine, theirs)
+    ids = names.ids_of(text)
+    assert len(ids) == len(set(ids))
+    assert {each for each in mine if names.is_new(each)} <= set(ids)
+    assert set(mine) & set(theirs) <= set(ids)
+    assert {"9"} & set(theirs) <= set(ids)
+
+
+VALUES = st.fixed_dictionaries(
+    {
+        "to": st.sampled_from(["ann", "bob", "eve"]),
+        "amount": st.integers(0, 3),
+        "text": PARTS,
+        "lines": st.lists(st.sampled_from([A, B, C, D]), max_size=4),
+    }
+)
+
+
+@given(VALUES, VALUES, VALUES, st.booleans())
+def test_no_typed_text_is_ever_lost(old: Any, new: Any, wish: Any, stands: bool) -> None:
+    typed = {"/to": wish["to"], "/amount": f"{wish['amount']}x", "/text": wish["text"]}
+    typed |= {f"/lines/{at}/sku": f"s{at}" for at in range(len(old["lines"]))}
+    form = build(MERGED, old, prefix="args.x", posted={f"args.x{place}": text for place, text in typed.items()})
+    made = merge(typed, new if stands else None, old)
+    for name, text in form.touched.items():
+        kept = [*made.texts.values(), *made.conflicts.values()]
+        added = [line for line in text.split("\n") if line not in merging.rendered(form)[name].split("\n")]
+        there = text in kept or (name.endswith("/text") and all(any(line in each for each in kept) for line in added))
+        now = merging.rendered(build(MERGED, new, prefix="args.x")) if stands else {}
+        assert there or now.get(name) == text, (name, text, made)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "merged", "opposed"),
+    [
+        ({"a": 2, "b": {"c": 1}}, {"a": 1, "b": {"c": 3}}, {"a": 2, "b": {"c": 3}}, []),
+        ({"a": 2, "b": {"c": 1}}, {"a": 3, "b": {"c": 1}}, {"a": 2, "b": {"c": 1}}, ["/a"]),
+        ({"b": {"c": 1}}, {"a": 9, "b": {"c": 1}}, {"b": {"c": 1}}, ["/a"]),
+    ],
+)
+def test_values_of_both(mine: Any, theirs: Any, merged: Any, opposed: list[str]) -> None:
+    assert merging.values({"a": 1, "b": {"c": 1}}, mine, theirs) == (merged, opposed)
+
+
+SEQUENCES = st.lists(st.sampled_from("abcdef"), max_size=8)
+
+
+def merged_stretches(base: str, mine: str, theirs: str) -> list[str]:
+    """Return each stretch after both changes; `mine|theirs` where they oppose each other."""
+    found = merge_stretches(list(base), list(mine), list(theirs))
+    return [
+        "".join(stretch.merged) if stretch.merged is not None else f"{''.join(stretch.mine)}|{''.join(stretch.theirs)}"
+        for stretch in found
+    ]
+
+
+@pytest.mark.parametrize(
+    ("base", "mine", "theirs", "after"),
+    [
+        ("abcde", "aXcde", "abcdY", ["a", "X", "cd", "Y"]),
+        ("abc", "abXc", "abYc", ["ab", "X|Y", "c"]),
+        ("abcd", "aXcd", "abYd", ["a", "Xc|bY", "d"]),  # nothing unchanged parts them
+        ("", "X", "Y", ["X|Y"]),
+    ],
+)
+def test_changes_apart_are_both_kept_and_changes_of_one_place_oppose_each_other(
+    base: str, mine: str, theirs: str, after: list[str]
+) -> None:
+    assert merged_stretches(base, mine, theirs) == after
+
+
+@given(SEQUENCES, SEQUENCES)
+def test_where_one_changed_nothing_the_other_counts(base: list[str], changed: list[str]) -> None:
+    for mine, theirs in ((base, changed), (changed, base)):
+        parts = [stretch.merged for stretch in merge_stretches(base, mine, theirs)]
+        assert [item for part in parts for item in part or ()] == changed
+        assert None not in parts

@@ -1,51 +1,57 @@
-"""A snoozed gate leaves its reader's queue, comes back by itself, and never misses its deadline unseen."""
+"""A snoozed gate leaves its reader's queue and comes back by itself; after a decision the next of the list follows."""
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.contrib.auth.models import User
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
 from django.utils import timezone
 
 from approvals.gates.lists import snoozing
 from approvals.gates.lists.snoozing import NotPutOff
-from approvals.models import Snooze
+from approvals.models import Gate, Snooze
+from approvals.views.lists.asked import COOKIE, InboxFilters, followed, remember
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team, waiting
-from tests.harness.signed_in_clients import signed_in
+from tests.harness.signed_in_clients import form_of, post, signed_in
 
 TOKYO = ZoneInfo("Asia/Tokyo")
 
 
 def test_it_hides_the_gate_from_one_person_alone_until_then() -> None:
     team = make_team()
-    gate, reader, other = make_gate(team=team, card=make_card(title="Later")), ann(team), bob(team)
+    gate, second = (make_gate(team=team, card=make_card(title=title)) for title in ("Later", "Now"))
+    reader, other = ann(team), bob(team)
     client = signed_in(reader)
     page = client.get(client.post(f"/gates/{gate.pk}/snoozes/", {"for": "hour"})["Location"]).content.decode()
     assert "Snoozed until" in page
     assert "It comes back by itself." in page
-    assert (waiting(reader), waiting(other)) == ([], [gate.pk])
+    assert (waiting(reader), waiting(other)) == ([second.pk], [gate.pk, second.pk])
     assert 'href="/?queue=snoozed"' in page
     assert "Later" in client.get("/?queue=snoozed").content.decode()
+    part = client.get("/inbox/list/?queue=mine").content.decode()
+    assert '<hx-partial hx-target="#queues"' in part
+    assert re.findall(r'<span class="count">(\d+)</span>', part)[-4:] == ["1", "2", "2", "1"]
     Snooze.objects.update(until=timezone.now() - dt.timedelta(seconds=1))
-    assert waiting(reader) == [gate.pk]
+    assert waiting(reader) == [gate.pk, second.pk]
     assert 'href="/?queue=snoozed"' not in client.get("/").content.decode()
-
-
-def test_it_is_undone_at_once_and_a_second_one_replaces_the_first() -> None:
-    team = make_team()
-    gate, reader = make_gate(team=team), ann(team)
-    client = signed_in(reader)
     for choice in ("hour", "tomorrow"):
-        client.post(f"/gates/{gate.pk}/snoozes/", {"for": choice})
+        there = client.post(f"/gates/{gate.pk}/snoozes/", {"for": choice})["Location"]
     assert Snooze.objects.filter(user=reader).count() == 1
+    assert gate.title in client.get(there).content.decode()
     client.post(f"/gates/{gate.pk}/snoozes/", {"end": "yes"})
-    assert waiting(reader) == [gate.pk]
+    assert waiting(reader) == [gate.pk, second.pk]
+    there = client.post(f"/gates/{gate.pk}/snoozes/", {"for": "hour"})["Location"]
+    reader.groups.clear()
+    assert gate.title not in client.get(there).content.decode(), "of what one may not see any more"
 
 
 def test_it_comes_back_before_the_deadline_and_says_so() -> None:
-    team = make_team()
-    policy = make_policy(team, deadline=dt.timedelta(hours=2))
+    policy = make_policy(team := make_team(), deadline=dt.timedelta(hours=2))
     gate, client = make_gate(policy=policy), signed_in(ann(team))
     page = client.get(client.post(f"/gates/{gate.pk}/snoozes/", {"for": "week"})["Location"]).content.decode()
     assert "It comes back 15 minutes before its deadline." in page
@@ -53,14 +59,19 @@ def test_it_comes_back_before_the_deadline_and_says_so() -> None:
     assert Snooze.objects.get(gate=gate).until == gate.deadline - snoozing.SPARE
 
 
-def test_what_is_due_soon_or_closed_or_in_the_past_is_not_put_off() -> None:
-    team = make_team()
-    soon = make_gate(policy=make_policy(team, deadline=dt.timedelta(minutes=10)))
+def test_a_time_is_of_the_readers_zone_and_what_is_due_soon_closed_or_past_is_not_put_off() -> None:
+    soon = make_gate(policy=make_policy(team := make_team(), deadline=dt.timedelta(minutes=10)))
     client = signed_in(ann(team))
     answer = client.post(f"/gates/{soon.pk}/snoozes/", {"for": "hour"})
     assert answer.status_code == 422
     assert "It is due within 15 minutes" in answer.content.decode()
     later = make_gate(policy=make_policy(team, name="later"))
+    client.cookies["hp-zone"] = "Asia/Tokyo"
+    tomorrow = (timezone.now() + dt.timedelta(days=1)).date()
+    client.post(f"/gates/{later.pk}/snoozes/", {"until": f"{tomorrow}T09:00"})
+    [kept] = Snooze.objects.filter(gate=later)
+    assert kept.until == dt.datetime.combine(tomorrow, dt.time(9), TOKYO)
+    kept.delete()
     for until in ("", "nonsense", "2020-01-01T09:00", "2999-01-01T09:00", "2026-13-45T99:00"):
         assert client.post(f"/gates/{later.pk}/snoozes/", {"until": until}).status_code == 422
     decide(later, bob(team))
@@ -79,32 +90,72 @@ def test_morning_and_monday_are_those_of_the_readers_zone(choice: str, now: str,
     assert snoozing.until_of(choice, now=here) == dt.datetime.fromisoformat(until).replace(tzinfo=TOKYO)
 
 
-def test_a_time_is_read_in_the_readers_zone() -> None:
+def test_it_follows_in_the_order_and_with_the_filters_of_the_list_and_then_the_rest() -> None:
+    policy = make_policy(team := make_team())
+    gates = {
+        paid: make_gate(policy=policy, card=make_card(title=f"Pay {paid}", amount=paid, risk=risk))
+        for paid, risk in (("€5.00", "low"), ("€90.00", "low"), ("€20.00", "low"), ("€70.00", "high"))
+    }
+    client = signed_in(ann(team))
+    client.get("/?queue=mine&sort=amount&risk=low")
+    passed, places, here = [], [], gates["€90.00"].pk
+    for _ in range(4):
+        passed.append(here)
+        form = {**form_of(Gate.objects.get(pk=here)), "follows": "yes", "follow": "yes"}
+        places.append([key for key in "jk" if f'data-hotkey="{key}"' in client.get(f"/gates/{here}/").content.decode()])
+        there = client.post(f"/gates/{here}/decisions/", form)["Location"]
+        here = int(there.split("/")[2])
+    assert passed == [gates[paid].pk for paid in ("€90.00", "€20.00", "€5.00", "€70.00")]
+    assert places[:3] == [["j"], ["j"], []], "the neighbours in that list"
+
+
+def test_junk_in_the_cookie_is_the_readers_own_queue() -> None:
     team = make_team()
-    gate, client = make_gate(team=team), signed_in(ann(team))
-    client.cookies["hp-zone"] = "Asia/Tokyo"
-    tomorrow = (timezone.now() + dt.timedelta(days=1)).date()
-    client.post(f"/gates/{gate.pk}/snoozes/", {"until": f"{tomorrow}T09:00"})
-    assert Snooze.objects.get(gate=gate).until == dt.datetime.combine(tomorrow, dt.time(9), TOKYO)
+    first, second = (make_gate(team=team) for _ in range(2))
+    client = signed_in(reader := ann(team))
+    client.cookies["holdpoint_list"] = f"sort=%00nothing&queue=<b>&after=1&risk=extreme&q=%00&reader={reader.pk}"
+    form = {**form_of(first), "follows": "yes", "follow": "yes"}
+    assert client.post(f"/gates/{first.pk}/decisions/", form)["Location"].startswith(f"/gates/{second.pk}/")
 
 
-def test_the_counts_of_all_queues_come_with_the_list() -> None:
+def test_the_list_of_whoever_was_at_the_browser_before_is_nobody_elses() -> None:
+    """Ann's search stood in the field of Bob, who had signed in after her, and chose which gate came next for him."""
     team = make_team()
-    gate, client = make_gate(team=team), signed_in(ann(team))
-    make_gate(team=team)
-    client.post(f"/gates/{gate.pk}/snoozes/", {"for": "hour"})
-    part = client.get("/inbox/list/?queue=mine").content.decode()
-    assert '<hx-partial hx-target="#queues"' in part
-    counts = [line.strip() for line in part.splitlines() if '<span class="count">' in line]
-    assert counts[-4:] == ['<span class="count">1</span>', '<span class="count">2</span>',
-                           '<span class="count">2</span>', '<span class="count">1</span>']  # fmt: skip
+    gates = [make_gate(team=team, card=make_card(title=title)) for title in ("Pay Marit", "Pay Olav", "Pay Nils")]
+    before = signed_in(ann(team))
+    before.get("/?queue=mine&q=Nils")
+    client = signed_in(bob(team))
+    client.cookies["holdpoint_list"] = before.cookies["holdpoint_list"].value
+    answer = client.post(f"/gates/{gates[0].pk}/snoozes/", {"for": "hour"})
+    assert "Nils" not in answer["Location"]
+    form = {**form_of(gates[0]), "follows": "yes", "follow": "yes"}
+    assert client.post(f"/gates/{gates[0].pk}/decisions/", form)["Location"].startswith(f"/gates/{gates[1].pk}/")
 
 
-def test_the_notice_names_no_gate_that_the_reader_may_not_see_any_more() -> None:
-    team = make_team()
-    reader, gate = ann(team), make_gate(team=team)
-    client = signed_in(reader)
-    there = client.post(f"/gates/{gate.pk}/snoozes/", {"for": "hour"})["Location"]
-    assert gate.title in client.get(there).content.decode()
-    reader.groups.clear()
-    assert gate.title not in client.get(there).content.decode()
+def test_a_redirect_is_told_to_who_asks_and_followed_by_who_does_not() -> None:
+    asked = Client().get("/", headers={"X-Tell-Redirect": "yes"})
+    assert (asked.status_code, asked.content) == (204, b"")
+    assert "Location" not in asked.headers
+    followed = Client().get("/")
+    assert (followed.status_code, followed.headers["Location"]) == (302, asked.headers["X-Redirect-To"])
+
+
+def test_a_page_that_is_refused_keeps_the_tick_taken_away() -> None:
+    """It came back ticked, and the next try led away."""
+    policy = make_policy(make_team())
+    gate, _ = [make_gate(policy=policy) for _ in range(2)]
+    answer = post(ann(policy.team), gate, form_of(gate, "reject", then="stop", follows="yes"))
+    assert answer.status_code == 422
+    assert 'name="follow" value="yes">' in answer.content.decode()
+    answer = post(ann(policy.team), gate, form_of(gate, "reject", then="stop", follows="yes", follow="yes"))
+    assert 'name="follow" value="yes" checked>' in answer.content.decode()
+
+
+def test_a_long_search_is_followed_with_its_order() -> None:
+    """The cookie was read up to its thousandth character, which cut off what came after the words."""
+    asked = InboxFilters.of({"q": "é" * 200, "sort": "amount"})
+    request = RequestFactory().get("/")
+    request.user = User(pk=7)
+    remember(request, response := HttpResponse(), asked)
+    request.COOKIES[COOKIE] = response.cookies[COOKIE].value
+    assert followed(request) == asked.wanted

@@ -1,10 +1,14 @@
-"""The page of figures: what it counts, for whom, and the lists that its numbers lead to."""
+"""The page of figures: what it counts, for whom, the lists that its numbers lead to, and the charts."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from html import unescape
+from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from django.contrib.auth.models import Group
@@ -12,9 +16,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from approvals.insights import backlog
-from approvals.insights.closed_gates import InsightFilters
+from approvals.insights import backlog, charts, figures
+from approvals.insights.closed_gates import CountedGate, InsightFilters
 from approvals.models import Gate
+from approvals.policy.requirements import Requirements
+from approvals.presentation import insights as presentation
 from tests.factories import ann, change_gate, decide, edit_amount, eve, make_gate, make_policy, make_run
 from tests.factories import make_team as team_of_people
 from tests.factories.people import MEMBER, make_user
@@ -45,26 +51,30 @@ def links(page: str) -> list[tuple[str, int]]:
 
 
 def test_every_number_leads_to_as_many_gates(team: Group) -> None:
-    closed(team)
+    gate = closed(team)
+    reader = signed_in(ann(team))
+    reader.get("/insights/")
+    with CaptureQueriesContext(connection) as few:
+        reader.get("/insights/")
     closed(team, "reject")
     closed(team, "edit")
     closed(team, days=3)
     closed(team, days=40)  # before the period
-    reader = signed_in(ann(team))
-    page = reader.get("/insights/").content.decode()
+    with CaptureQueriesContext(connection) as many:
+        page = reader.get("/insights/").content.decode()
+    assert len(many) == len(few) <= 10, "however many gates there are"
     found = links(page)
     assert len(found) > 12
     for address, number in found:
         listed = reader.get(address).content.decode()
         assert len(re.findall(r'<li class="gate-row"', listed)) == number, address
     assert ("/insights/gates/?days=30&field=%2Fproposal%2Famount", 1) in found
-
-
-def test_gates_of_another_team_are_not_counted(team: Group) -> None:
-    closed(team)
+    assert links(reader.get(f"/insights/?agent={gate.run.plan.agent}").content.decode())
     outsider = signed_in(eve())
     assert links(outsider.get("/insights/").content.decode()) == []
     assert b'class="gate-row"' not in outsider.get(f"/insights/gates/?team={team.pk}").content
+    for nothing in ("agent=nobody", "risk=critical", "policy=other"):
+        assert links(reader.get(f"/insights/?{nothing}").content.decode()) == []
 
 
 def test_people_are_compared_only_where_their_lead_permits_it(team: Group) -> None:
@@ -76,43 +86,11 @@ def test_people_are_compared_only_where_their_lead_permits_it(team: Group) -> No
     lead = signed_in(make_user("lead", team, may=LEAD))
     page = lead.get("/insights/").content.decode()
     assert other.get_full_name() in page
+    # By the number of an account its name could be read, of whoever decided none of these gates.
+    assert lead.get(f"/insights/gates/?person={eve().pk}").status_code == 404
+    own = signed_in(other).get("/insights/").content.decode()
+    assert f"/insights/gates/?days=30&amp;person={other.pk}" in own
     assert len(re.findall('class="gate-row"', lead.get(f"/insights/gates/?person={other.pk}").content.decode())) == 1
-
-
-def test_a_list_names_nobody_who_decided_none_of_its_gates(team: Group) -> None:
-    """Whoever may compare people of one team could read the name of any account by its number."""
-    closed(team)
-    stranger = eve()
-    lead = signed_in(make_user("lead", team, may=LEAD))
-    assert lead.get(f"/insights/gates/?person={stranger.pk}").status_code == 404
-
-
-def test_one_sees_ones_own_decisions(team: Group) -> None:
-    gate = closed(team)
-    me = gate.decisions.get().user
-    page = signed_in(me).get("/insights/").content.decode()
-    assert f"/insights/gates/?days=30&amp;person={me.pk}" in page
-
-
-def test_filters_narrow_every_figure(team: Group) -> None:
-    gate = closed(team)
-    reader = signed_in(ann(team))
-    assert links(reader.get(f"/insights/?agent={gate.run.plan.agent}").content.decode())
-    assert links(reader.get("/insights/?agent=nobody").content.decode()) == []
-    assert links(reader.get("/insights/?risk=critical").content.decode()) == []
-    assert links(reader.get("/insights/?policy=other").content.decode()) == []
-
-
-def test_the_page_takes_as_many_statements_however_many_gates_there_are(team: Group) -> None:
-    reader, numbers = signed_in(ann(team)), []
-    for _ in range(2):
-        closed(team)
-        reader.get("/insights/")
-        with CaptureQueriesContext(connection) as captured:
-            reader.get("/insights/")
-        numbers.append(len(captured))
-    assert numbers[0] == numbers[1]
-    assert numbers[0] <= 10
 
 
 def test_the_backlog_counts_the_open_gates_of_the_readers_teams_alone(team: Group) -> None:
@@ -148,3 +126,82 @@ def test_days_are_counted_in_a_zone_of_which_the_database_does_not_know(team: Gr
         found = backlog.read([team.pk], InsightFilters(days=7))
     assert [level for _, level in found.days[-4:]] == [0, 1, 2, 3]
     assert found.days[-1][0] == midnight.date()
+
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+def gate(
+    id: int = 1, *, kind: str = "approved", seconds: float = 60.0, at: datetime = NOON, **more: str
+) -> CountedGate:
+    given = {"policy": "refunds", "agent": "refunds", "risk": "low", **more}
+    return CountedGate(id=id, team=1, kind=kind, at=at, seconds=seconds, **given)
+
+
+def test_quantiles_are_of_the_decisions_of_people_alone() -> None:
+    rows = [gate(seconds=float(each)) for each in range(1, 11)]
+    rows += [gate(kind="expired", seconds=9000.0), gate(kind="withdrawn", seconds=9000.0)]
+    took = figures.measure_waits(rows)
+    assert (took.number, took.half, took.most) == (10, timedelta(seconds=6), timedelta(seconds=10))
+
+
+def test_what_a_rule_approved_is_compared_with_its_sample_and_is_no_decision_of_people() -> None:
+    own = Requirements(stages=(), rules=("small",), auto=True)
+    alone, sample, asked = (each.to_text() for each in (own, replace(own, sampled=True), replace(own, auto=False)))
+    rows = [
+        gate(1, by="policy:7", requirements=alone),
+        gate(2, by="user:3", requirements=sample, kind="rejected"),
+        gate(3, by="user:3", requirements=sample),
+        gate(4, by="user:3", requirements=asked),
+    ]
+    assert figures.by_rule(rows) == {"small": (1, {"approved": 1, "rejected": 1})}
+    assert figures.measure_waits(rows).number == 3
+    assert [row.id for row in figures.select_part(rows, InsightFilters(rule="small"))] == [1]
+    assert [
+        row.id for row in figures.select_part(rows, InsightFilters(rule="small", sample=True, kind="rejected"))
+    ] == [2]
+
+
+def test_places_in_a_list_are_one_field() -> None:
+    patch: list[dict[str, Any]] = [
+        {"op": "replace", "path": "/lines/0/price", "value": 1},
+        {"op": "replace", "path": "/lines/17/price", "value": 1},
+        {"op": "add", "path": "/lines/-", "value": {}},
+        {"op": "test", "path": "/order", "value": 1},
+    ]
+    assert figures.changed_fields(patch) == {"/lines/*/price", "/lines/*"}
+
+
+def test_a_field_is_named_for_people_and_a_bar_by_the_end_of_a_long_name() -> None:
+    """The bar was named "/proposal/refund/…"."""
+    drawn = presentation.edits({"/proposal/refund/amount": [1]}, InsightFilters())
+    assert drawn.rows[0][0].text == "proposal \u203a refund \u203a amount"
+    assert "…\u203a refund \u203a amount" in drawn.chart
+
+
+@pytest.mark.parametrize("junk", ["-1", "9" * 30, "²"])
+def test_junk_in_an_address_is_ignored_and_the_rest_kept(junk: str) -> None:
+    read = InsightFilters.from_query(
+        {"days": junk, "team": junk, "person": junk, "risk": junk, "kind": junk, "day": junk}
+    )
+    assert read == InsightFilters()
+    wanted = InsightFilters(days=7, agent="a & b", risk="high")
+    assert wanted.query(kind="rejected") == "days=7&agent=a+%26+b&risk=high&kind=rejected"
+    assert InsightFilters(days=7, kind="rejected").whole == InsightFilters(days=7)
+
+
+def test_a_chart_has_nothing_that_a_strict_policy_refuses_and_its_words_are_text() -> None:
+    """pygal brings a style, a script and links that open elsewhere."""
+    drawn = charts.lying_bars(["<script>alert(1)</script>", "b"], {"One": [(3, "/x?a=1&b=2"), (None, "")]})
+    root = ElementTree.fromstring(drawn)  # noqa: S314 - drawn here
+    names = {each.tag.rpartition("}")[2] for each in root.iter()}
+    assert names <= {"svg", "g", "rect", "text", "path", "a", "circle"}
+    assert not [each for each in root.iter() if {"style", "id", "onclick", "target"} & each.attrib.keys()]
+    assert [each.get("href") for each in root.iter() if each.tag.endswith("}a")] == ["/x?a=1&b=2"]
+    assert "<script>…" not in drawn
+    assert "&lt;script" in drawn
+    assert root.get("aria-hidden") == "true"
+    assert [each.text for each in root.iter() if each.tag.endswith("}text")][-4:] == ["0", "1", "2", "3"]
+    one = charts.lines(["1 Nov", "2 Nov"], {"Median": [(None, ""), (5, "/x")]})
+    assert one.count("<circle") == one.count('href="/x"') == 1  # a day alone has no line
+    assert charts.lines(["1 Nov", "2 Nov"], {"Median": [(None, ""), (None, "")]}).startswith("<svg")

@@ -1,24 +1,49 @@
-"""What open pages may hear, asked for many at once, is what the rules say of one person and one subject."""
+"""Who hears of what: asked for many pages at once, as soon as it changes, and of what a page has missed.
+
+For up to fifteen seconds somebody who had left a team was told the titles of its new gates, and whoever stood in for
+them too. A page was replayed what happened after its person had lost their access, by the access that it had before.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import random
+import threading
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import Any
 
-from django.contrib.auth.models import User
+import pytest
+from channels.db import database_sync_to_async
+from django.contrib.auth.models import Group, User
 from django.contrib.sessions.models import Session
+from django.db import transaction
+from django.urls import reverse
 from django.utils import timezone
 
+from approvals.assignments import away
+from approvals.gates import remarks
+from approvals.live import batched_questions, consumer, replay
 from approvals.live.access import Access, WatchedPage, access_of, accesses
-from approvals.models import Gate
+from approvals.live.batched_questions import Batched
+from approvals.live.consumer import REVOKED
+from approvals.live.facts import Fact, audience, fact_of
+from approvals.live.replay import missed
+from approvals.models import Delegation, Gate, Policy
 from approvals.sessions import SessionStore, digest_of_key
 from checkpoints.access.permissions import teams_of, teams_where
-from checkpoints.models import Run
+from checkpoints.actors import Actor
+from checkpoints.events import commit_order, event_log
+from checkpoints.models import Event, Run
+from checkpoints.values.canonical_json import encode_canonical
+from tests.approvals.admin.test_people_admin import account_form, team_form
+from tests.approvals.live.test_socket import socket, tell
 from tests.factories import ann, bob, eve, make_gate, make_policy, make_run, make_team, make_user
-from tests.factories.people import MEMBER, REVIEWER
+from tests.factories.people import READER, REVIEWER
+from tests.harness import horizon
+from tests.harness.racing_threads import race
 from tests.harness.sent_statements import sent
-from tests.harness.signed_in_clients import session_of
+from tests.harness.signed_in_clients import confirmed, session_of
 
 RIGHTS = ("checkpoints.view_run", "approvals.decide_gate", "approvals.view_gate")
 
@@ -44,12 +69,15 @@ def test_many_pages_are_answered_as_the_rules_answer_each() -> None:
     asked = [WatchedPage(session_of(person), subjects) for person in people]
     random.Random(3).shuffle(asked)
     answers = {access.user: access for access in accesses(asked) if access is not None}
+    teams = teams_of({each.pk for each in people}, *RIGHTS)
     assert set(answers) == set(people)
     seen = set()
     for person in people:
         answer = answers[person]
         sees, decides = (set(teams_where(person, name).values_list("pk", flat=True)) for name in RIGHTS[:2])
         assert answer.teams == sees
+        for name in RIGHTS:
+            assert teams[person.pk, name] == set(teams_where(person, name).values_list("pk", flat=True)), name
         assert answer.groups == {f"team.{pk}" for pk in sees} | {f"reviewers.{pk}" for pk in decides} | {
             f"named.{person.pk}"
         }
@@ -58,17 +86,6 @@ def test_many_pages_are_answered_as_the_rules_answer_each() -> None:
         assert answer.watched == visible
         seen.add(answer.watched)
     assert len(seen) > 4, "people who see the same would show nothing"
-
-
-def test_teams_of_many_are_those_of_each() -> None:
-    people, _, _ = cast()
-    switched_off = make_user("off", make_team("Off", may=MEMBER))
-    User.objects.filter(pk=switched_off.pk).update(is_active=False)
-    switched_off.refresh_from_db()
-    found = teams_of({each.pk for each in (*people, switched_off)}, *RIGHTS)
-    for person in (*people, switched_off):
-        for name in RIGHTS:
-            assert found[person.pk, name] == set(teams_where(person, name).values_list("pk", flat=True)), name
 
 
 def test_an_ended_or_overdue_session_a_changed_password_and_a_switched_off_account_hear_nothing() -> None:
@@ -99,10 +116,12 @@ def test_a_session_made_under_the_key_before_still_counts_and_one_of_a_backend_n
 def test_a_cookie_that_is_no_key_fails_nobody_who_asks_beside_it() -> None:
     """One with a NUL, by somebody who had not signed in, failed the statement and with it the whole batch."""
     reader = ann(make_team())
-    answers = accesses(
-        [WatchedPage(session_of(reader)), WatchedPage("\0aaaaaaaaaa"), WatchedPage("é" * 32), WatchedPage("a" * 9000)]
-    )
-    assert [access.user if access else None for access in answers] == [reader, None, None, None]
+    odd = SessionStore()  # `"²".isdigit()`, which PostgreSQL cannot read as a number
+    odd.update({"_auth_user_id": "²", "_auth_user_backend": "django.contrib.auth.backends.ModelBackend"})
+    odd.save()
+    keys = [session_of(reader), "\0aaaaaaaaaa", "é" * 32, "a" * 9000, odd.session_key]
+    answers = accesses([WatchedPage(key) for key in keys])
+    assert [access.user if access else None for access in answers] == [reader, None, None, None, None]
 
 
 def test_junk_is_no_subject() -> None:
@@ -123,10 +142,375 @@ def test_a_thousand_pages_take_as_many_statements_as_one() -> None:
     assert len(many) == len(one) == 5
 
 
-def test_a_session_of_what_is_no_number_is_nobodys_and_fails_no_other() -> None:
-    """`"²".isdigit()`: what PostgreSQL cannot read as a number failed all who asked in the same batch."""
-    person, odd = ann(make_team()), SessionStore()
-    odd.update({"_auth_user_id": "²", "_auth_user_backend": "django.contrib.auth.backends.ModelBackend"})
-    odd.save()
-    found = accesses([WatchedPage(odd.session_key), WatchedPage(session_of(person))])
-    assert [access and access.user for access in found] == [None, person]
+READS = ("checkpoints.view_run",)
+
+
+def order(address: str, form: dict[str, object]) -> None:
+    """Have an administrator send a form."""
+    assert confirmed(make_user("Root", superuser=True)).post(address, form).status_code == 302
+
+
+def may_of(team: Group) -> list[str]:
+    return [f"{may.content_type.app_label}.{may.codename}" for may in team.permissions.select_related("content_type")]
+
+
+def leaves_by_their_own_page(user: User, team: Group) -> None:
+    order(reverse("admin:auth_user_change", args=[user.pk]), account_form(user, groups=[]))
+
+
+def leaves_by_the_teams_page(user: User, team: Group) -> None:
+    order(reverse("admin:auth_group_change", args=[team.pk]), team_form(team, team.name, [], may_of(team)))
+
+
+def whose_team_may_less(user: User, team: Group) -> None:
+    order(reverse("admin:auth_group_change", args=[team.pk]), team_form(team, team.name, [user], []))
+
+
+def is_switched_off(user: User, team: Group) -> None:
+    form = account_form(user)
+    del form["is_active"]
+    order(reverse("admin:auth_user_change", args=[user.pk]), form)
+
+
+LOSSES = [leaves_by_their_own_page, leaves_by_the_teams_page, whose_team_may_less]
+
+
+@pytest.mark.parametrize("lose", LOSSES, ids=lambda each: str(each.__name__))
+async def test_who_may_no_longer_see_a_team_hears_no_title_of_it(lose: Callable[[User, Group], None]) -> None:
+    team = await database_sync_to_async(make_team)(may=READS)
+    member = await database_sync_to_async(make_user)("Mem", team)
+    async with socket(member) as page:
+        since = await database_sync_to_async(commit_order.newest_cursor)()
+        await database_sync_to_async(lose)(member, team)
+        await database_sync_to_async(make_gate)(team=team)
+        await tell(since)  # the change and the gate in one batch
+        assert [fact["kind"] for fact in await page.hear_all()] == []
+
+
+async def test_the_page_of_an_account_that_was_switched_off_is_closed() -> None:
+    member = await database_sync_to_async(make_user)("Mem", await database_sync_to_async(make_team)())
+    async with socket(member) as page:
+        since = await database_sync_to_async(commit_order.newest_cursor)()
+        await database_sync_to_async(is_switched_off)(member, Group())
+        await tell(since)
+        assert await page.closed_with() == REVOKED
+
+
+async def test_who_joins_a_team_hears_of_it_from_then_on() -> None:
+    team = await database_sync_to_async(make_team)(may=READS)
+    newcomer = await database_sync_to_async(make_user)("New")
+    async with socket(newcomer) as page:
+        since = await database_sync_to_async(commit_order.newest_cursor)()
+        address = reverse("admin:auth_group_change", args=[team.pk])
+        form = await database_sync_to_async(team_form)(team, team.name, [newcomer], list(READS))
+        await database_sync_to_async(order)(address, form)
+        await tell(since)
+        assert await page.hear_all() == []
+        since = await database_sync_to_async(commit_order.newest_cursor)()
+        gate = await database_sync_to_async(make_gate)(team=team)
+        await tell(since)
+        assert gate.subject in {fact["subject"] for fact in await page.hear_all()}
+
+
+async def test_who_stands_in_hears_it_while_they_do() -> None:
+    def begin() -> tuple[User, Policy, Delegation]:
+        finance, common = make_team("Finance", may=REVIEWER), make_team("Common", may=READER)
+        ann, nina = make_user("Ann", finance, common), make_user("Nina", common)
+        start = timezone.now() - timedelta(minutes=1)
+        made = away.make(ann, delegate=nina, starts=start, ends=start + timedelta(days=1))
+        return nina, make_policy(make_team(), groups=(finance,)), made
+
+    async def heard_after(change: Callable[[], object]) -> list[str]:
+        since = await database_sync_to_async(commit_order.newest_cursor)()
+        await database_sync_to_async(change)()
+        gate: Gate = await database_sync_to_async(make_gate)(policy=policy)
+        await tell(since)
+        return [fact["kind"] for fact in await page.hear_all() if fact["subject"] == gate.subject]
+
+    nina, policy, made = await database_sync_to_async(begin)()
+    async with socket(nina) as page:
+        assert await heard_after(lambda: None) == ["gate.opened"]
+        assert await heard_after(lambda: away.end(made, by=made.person)) == []
+
+
+@pytest.mark.parametrize(
+    ("lose", "policies"),
+    [(leaves_by_the_teams_page, []), (whose_team_may_less, ["refunds"]), (is_switched_off, [])],
+    ids=lambda each: getattr(each, "__name__", None),
+)
+async def test_who_stands_in_for_somebody_who_may_no_longer_hears_no_title_either(
+    lose: Callable[[User, Group], None], policies: list[str]
+) -> None:
+    def begin() -> tuple[User, User, Group, Policy]:
+        finance, common = make_team("Finance", may=REVIEWER), make_team("Common", may=READER)
+        ann, nina, policy = make_user("Ann", finance, common), make_user("Nina", common), make_policy(groups=(finance,))
+        start = timezone.now() - timedelta(minutes=1)
+        away.make(ann, delegate=nina, starts=start, ends=start + timedelta(days=1), policies=policies)
+        return ann, nina, finance, policy
+
+    ann, nina, finance, policy = await database_sync_to_async(begin)()
+    async with socket(nina) as page:
+        since = await database_sync_to_async(commit_order.newest_cursor)()
+        before: Gate = await database_sync_to_async(make_gate)(policy=policy)
+        await tell(since)
+        assert before.subject in {fact["subject"] for fact in await page.hear_all()}
+        since = await database_sync_to_async(commit_order.newest_cursor)()
+        await database_sync_to_async(lose)(ann, finance)
+        gate: Gate = await database_sync_to_async(make_gate)(policy=policy)
+        await tell(since)
+        assert gate.subject not in {fact["subject"] for fact in await page.hear_all()}
+
+
+async def test_who_loses_access_while_their_page_connects_is_replayed_nothing_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    team = await database_sync_to_async(make_team)(may=READS)
+    member = await database_sync_to_async(make_user)("Mem", team)
+    since = await database_sync_to_async(commit_order.newest_cursor)()
+    look_back = consumer.look_back
+
+    def change() -> None:
+        leaves_by_the_teams_page(member, team)
+        make_gate(team=team)
+        horizon.reached()
+
+    async def later(asked: replay.PageSince) -> list[Fact] | None:
+        await database_sync_to_async(change)()
+        return await look_back(asked)
+
+    monkeypatch.setattr(consumer, "look_back", later)
+    async with socket(member, after=since) as page:
+        assert [fact["kind"] for fact in await page.hear_all()] == []
+
+
+BY = Actor("user:7", "Ann")
+MOST = 6
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "REPLAYED", MOST)
+
+
+def happen(team: Group, count: int) -> None:
+    with transaction.atomic():
+        for number in range(count):
+            event_log.record("test.said", subject=f"test:{number}", by=BY, team_id=team.pk, data={})
+
+
+def restore() -> None:
+    event_log.record("database.restored", subject="database", by=BY, data={})
+
+
+def now() -> commit_order.Cursor:
+    horizon.reached()
+    return commit_order.newest_cursor()
+
+
+def page_of(user: User, *subjects: str) -> Access:
+    (access,) = accesses([WatchedPage(session_of(user), frozenset(subjects))])
+    assert access is not None
+    return access
+
+
+@pytest.mark.parametrize("before", [0, MOST], ids=lambda count: f"{count} events before")
+def test_a_page_that_slept_through_a_restore_is_told_to_start_over(before: int) -> None:
+    team = make_team()
+    access, since = page_of(make_user("Ann", team)), now()
+    happen(team, before)
+    restore()
+    happen(team, MOST - before)
+    horizon.reached()
+    with sent() as statements:
+        assert missed([(access, since)]) == [None]
+    assert len(statements) <= 3
+
+
+def test_one_page_that_slept_takes_no_others_with_it() -> None:
+    team, other = make_team(), make_team()
+    slept, awake = page_of(make_user("Ann", team)), page_of(make_user("Ben", other))
+    since = now()
+    restore()
+    happen(team, MOST)
+    newest = now()
+    happen(other, 2)
+    horizon.reached()
+    told = missed([(awake, newest), (slept, since), (slept, newest), (awake, newest)])
+    assert [each if each is None else len(each) for each in told] == [2, None, 0, 2]
+    gate, crowded = make_gate(team=other), now()
+    for number in range(MOST + 1):
+        remarks.remark(gate, by=make_user("Bo", other), text="So be it.", key=str(number))
+    happen(team, 1)
+    horizon.reached()
+    assert missed([(slept, crowded)]) == [None], "others' gates used up the look, and its own was never told"
+
+
+def test_many_who_missed_too_much_together_are_each_told_what_they_missed() -> None:
+    pages = [page_of(make_user(f"Ann {number}", make_team())) for number in range(5)]
+    since = now()
+    for access in pages:
+        happen(Group.objects.get(pk=min(access.teams)), MOST - 1)
+    horizon.reached()
+    told = missed([(access, since) for access in pages])
+    assert [len(each or []) for each in told] == [MOST - 1] * 5
+
+
+def readers_of_a_policy() -> tuple[Policy, list[User]]:
+    """A member of the run's team, a reviewer of another, somebody whom the policy names, and one who stands in."""
+    support, finance = make_team(), make_team("Finance", may=REVIEWER)
+    common = make_team("Common", may=READER)
+    member, reviewer, named = make_user("Mem", support), make_user("Mira", finance, common), make_user("Nina")
+    stands_in = make_user("Stan", common)
+    start = timezone.now() - timedelta(minutes=1)
+    away.make(reviewer, delegate=stands_in, starts=start, ends=start + timedelta(days=1))
+    return make_policy(support, groups=(finance,), people=(named,)), [member, reviewer, named, stands_in]
+
+
+def test_whoever_watches_a_gate_is_replayed_the_words_there_as_they_hear_them_live() -> None:
+    policy, readers = readers_of_a_policy()
+    gate = make_gate(policy=policy)
+    pages, since = [page_of(reader, f"gate:{gate.pk}") for reader in readers], now()
+    remarks.remark(gate, by=make_user("Ann", policy.team), text="Look again", key="k1")
+    horizon.reached()
+    events = list(commit_order.events_after(Event.objects.order_by("xid", "id"), since))
+    for access in pages:
+        live = [event.kind for event in events if not access.joins.isdisjoint(audience(event))]
+        (told,) = missed([(access, since)])
+        assert [fact["kind"] for fact in told or []] == live == ["gate.remarked"]
+
+
+def test_access_and_events_are_of_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the two somebody left their team, and was replayed what happened there afterwards."""
+    team = make_team()
+    member = make_user("Ann", team)
+    page, since = WatchedPage(session_of(member)), now()
+
+    def change() -> None:
+        member.groups.clear()
+        happen(team, 1)
+        horizon.reached()
+
+    def read(asked: Collection[WatchedPage]) -> list[Access | None]:
+        found = accesses(asked)
+        assert race([change]) == [None]
+        return found
+
+    monkeypatch.setattr(replay, "accesses", read)
+    assert replay.read_missed([(WatchedPage(None), since), (page, since)]) == [[], []]
+    monkeypatch.undo()
+    assert replay.read_missed([(page, since)]) == [[]], "and is replayed nothing of it later"
+
+
+def make_event(kind: str, subject: str, *, data: dict[str, Any] | None = None, **fields: Any) -> Event:
+    """An event of run 7 of team 3, that was never saved."""
+    given: dict[str, Any] = {"pk": 5, "xid": 9, "run_id": 7, "team_id": 3, "version": 2, "actor": "system"}
+    return Event(kind=kind, subject=subject, data=encode_canonical(data or {}), **(given | fields))
+
+
+def test_a_saved_step_is_told_to_pages_that_show_the_run_and_to_nobody_else() -> None:
+    assert audience(make_event("checkpoint.saved", "checkpoint:x")) == ["run.7"]
+
+
+def test_a_gate_is_told_to_its_team_its_reviewers_and_the_pages_that_show_it() -> None:
+    found = audience(make_event("gate.opened", "gate:42", data={"reviewers": [3, 8, "x", None]}))
+    assert found == ["team.3", "reviewers.3", "reviewers.8", "gate.42", "run.7"]
+
+
+def test_a_run_is_told_to_its_team_and_not_to_reviewers_that_its_data_name() -> None:
+    assert audience(make_event("run.started", "run:7", data={"reviewers": [8]})) == ["team.3", "run.7"]
+
+
+def test_who_waits_for_a_signal_hears_of_signals_and_of_the_runs_end_alone() -> None:
+    """They heard of all that a busy run did, and asked again each time."""
+    for kind in ("signal.received", "run.completed", "run.failed", "run.cancelled"):
+        assert audience(make_event(kind, "run:7")) == ["team.3", "run.7", "signals.7"]
+    for kind in ("checkpoint.saved", "run.waiting", "run.queued", "timer.skipped", "gate.opened"):
+        assert "signals.7" not in audience(make_event(kind, "run:7"))
+
+
+def test_a_change_of_access_is_told_to_those_whom_it_is_about_and_to_whoever_stands_in_for_them() -> None:
+    user = make_event("user.changed", "user:5", run_id=None, team_id=None)
+    assert audience(user) == ["user.5", "lends.5"]
+    lent = make_event("delegation.ended", "delegation:1", run_id=None, team_id=None, data={"delegate": "user:6"})
+    assert audience(lent) == ["user.6", "lends.6"]
+    team = make_event("team.changed", "team:3", run_id=None, data={"joined": [7], "left": [8]})
+    assert audience(team) == ["user.7", "lends.7", "user.8", "lends.8", "reviewers.3", "lent.3", "team.3"]
+
+
+def test_an_event_of_no_team_and_no_run_is_told_to_nobody() -> None:
+    assert audience(make_event("seal.made", "seal:1", run_id=None, team_id=None)) == []
+
+
+def test_a_fact_says_what_happened_and_carries_nothing_else_of_the_data() -> None:
+    data = {"title": "Pay?", "reviewers": [3], "secret": "card 4417"}
+    fact = fact_of(make_event("gate.opened", "gate:42", data=data), {"gate:42": "Refund?", "gate:43": "Other"})
+    assert fact == {
+        "cursor": "9.5", "kind": "gate.opened", "subject": "gate:42", "run": "run:7", "version": 2, "title": "Refund?",
+    }  # fmt: skip
+
+
+class Slow:
+    """Answers with the tenfold; each batch waits for its turn."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.turns = threading.Semaphore(0)
+
+    def answer(self, asked: list[int]) -> list[int]:
+        self.batches.append(asked)
+        assert self.turns.acquire(timeout=30)
+        if 13 in asked:
+            raise ValueError("thirteen")
+        return [each * 10 for each in asked]
+
+
+async def asked_by(slow: Slow, batches: int) -> None:
+    """Wait until so many batches have been begun."""
+    async with asyncio.timeout(30):
+        while len(slow.batches) < batches:
+            await asyncio.sleep(0)
+
+
+async def test_what_is_asked_meanwhile_is_answered_in_one_batch_each_with_its_own() -> None:
+    slow = Slow()
+    ask = Batched(slow.answer)
+    first = asyncio.create_task(ask(1))
+    await asked_by(slow, 1)
+    later = [asyncio.create_task(ask(n)) for n in (2, 3, 4)]
+    await asyncio.sleep(0)
+    slow.turns.release(2)
+    assert await asyncio.gather(first, *later) == [10, 20, 30, 40]
+    assert slow.batches == [[1], [2, 3, 4]]
+
+
+async def test_a_storm_is_answered_in_batches_of_a_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batched_questions, "MOST", 2)
+    slow = Slow()
+    slow.turns.release(9)
+    ask = Batched(slow.answer)
+    assert await asyncio.gather(*(ask(n) for n in range(5))) == [0, 10, 20, 30, 40]
+    assert [len(batch) for batch in slow.batches] == [2, 2, 1]
+
+
+async def test_what_fails_is_told_to_whom_it_is_about_alone() -> None:
+    """One page that slept through a restore closed the sockets of two hundred others."""
+    slow = Slow()
+    slow.turns.release(9)
+    ask = Batched(slow.answer)
+    told = await asyncio.gather(ask(13), ask(1), return_exceptions=True)
+    assert [str(each) for each in told] == ["thirteen", "10"]
+    assert await ask(2) == 20
+
+
+async def test_a_page_that_goes_away_takes_no_other_with_it() -> None:
+    slow = Slow()
+    ask = Batched(slow.answer)
+    gone, stays = asyncio.create_task(ask(1)), asyncio.create_task(ask(2))
+    await asked_by(slow, 1)
+    waits = asyncio.create_task(ask(3))
+    await asyncio.sleep(0)
+    gone.cancel()
+    slow.turns.release(9)
+    assert [await stays, await waits] == [20, 30]
+    with pytest.raises(asyncio.CancelledError):
+        await gone

@@ -1,4 +1,4 @@
-"""The socket: who is told what, what is replayed, and when it is closed."""
+"""The socket: who is told what, what is replayed, when it is closed, and that no page holds up another."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ import pytest
 from asgiref.sync import async_to_sync
 from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db import OperationalError
 
-from approvals.live import consumer, frame_rate, presence, replay
-from approvals.live.access import Access, WatchedPage
+from approvals.live import consumer, ephemeral, frame_rate, presence, replay
+from approvals.live.access import Access
 from approvals.live.channel_layer import PageLayer
 from approvals.live.consumer import LiveConsumer
 from approvals.live.facts import Fact
+from approvals.live.frame_rate import A_SECOND, AT_ONCE, FrameRate
 from approvals.sessions import SessionStore
 from checkpoints.events import commit_order, tailer
-from checkpoints.models import Event
-from tests.factories import ann, decide, eve, make_card, make_gate, make_policy, make_team, mira
+from checkpoints.models import Event, Run
+from tests.agents.pages.stored_histories import ORDER, begin
+from tests.factories import ann, bob, decide, eve, make_card, make_gate, make_policy, make_team, mira
 from tests.harness import horizon
 from tests.harness.open_sockets import Socket
 from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import session_of
-from tests.harness.waiting import PATIENCE
+from tests.harness.waiting import PATIENCE, until
 
 
 class Impatient(LiveConsumer):
@@ -46,6 +48,12 @@ async def socket(
     await opened.close()
 
 
+async def a_member() -> tuple[User, Group]:
+    """Somebody in a team, and the team."""
+    team = await database_sync_to_async(make_team)()
+    return await database_sync_to_async(ann)(team), team
+
+
 async def tell(since: commit_order.Cursor) -> None:
     """Hand on what happened since, as the tailer does."""
     events = await database_sync_to_async(
@@ -54,23 +62,9 @@ async def tell(since: commit_order.Cursor) -> None:
     await consumer.deliver(events)
 
 
-async def test_a_member_hears_of_a_gate_of_their_team_and_an_outsider_does_not() -> None:
-    team = await database_sync_to_async(make_team)()
-    member, outsider = await database_sync_to_async(ann)(team), await database_sync_to_async(eve)()
-    async with socket(member) as mine, socket(outsider) as theirs:
-        since = await database_sync_to_async(commit_order.newest_cursor)()
-        gate = await database_sync_to_async(make_gate)(team=team)
-        await tell(since)
-        facts = await mine.hear_all()
-        assert [fact for fact in facts if fact["kind"] == "gate.opened" and fact["subject"] == f"gate:{gate.pk}"]
-        assert not [fact for fact in facts if fact["kind"] == "checkpoint.saved"]
-        assert await theirs.hear_all() == []
-
-
 async def test_a_fact_that_cannot_be_told_has_every_page_start_over() -> None:
     """All that was read with it was lost to open pages, which went on from a cursor behind it."""
-    team = await database_sync_to_async(make_team)()
-    member = await database_sync_to_async(ann)(team)
+    member, team = await a_member()
     async with socket(member) as mine:
         await database_sync_to_async(make_gate)(team=team)
         await database_sync_to_async(horizon.reached)()
@@ -80,10 +74,11 @@ async def test_a_fact_that_cannot_be_told_has_every_page_start_over() -> None:
         assert await mine.hear() == {"kind": "reset", "cursor": str(newest)}
 
 
-async def test_a_fact_of_a_gate_names_its_title_which_no_event_holds_by_one_query_for_all() -> None:
+async def test_members_hear_of_gates_with_their_titles_by_one_query_for_all_and_an_outsider_does_not() -> None:
     team = await database_sync_to_async(make_team)()
     member, other = await database_sync_to_async(ann)(team), await database_sync_to_async(mira)(team)
-    async with socket(member) as mine, socket(other) as theirs:
+    outsider = await database_sync_to_async(eve)()
+    async with socket(member) as mine, socket(other) as theirs, socket(outsider) as outside:
         since = await database_sync_to_async(commit_order.newest_cursor)()
         cards = [make_card(title=f"Refund {number} to Marit Ellery") for number in range(3)]
         gates = [await database_sync_to_async(make_gate)(team=team, card=card) for card in cards]
@@ -93,38 +88,16 @@ async def test_a_fact_of_a_gate_names_its_title_which_no_event_holds_by_one_quer
         for heard in (await mine.hear_all(), await theirs.hear_all()):
             told = {fact["subject"]: fact["title"] for fact in heard if fact["kind"] == "gate.opened"}
             assert told == wanted
+            assert "checkpoint.saved" not in {fact["kind"] for fact in heard}
+        assert await outside.hear_all() == []
         assert len([each for each in statements if "approvals_gate" in each]) == 1
-
-
-async def test_what_is_replayed_names_its_gates_too() -> None:
-    team = await database_sync_to_async(make_team)()
-    member = await database_sync_to_async(ann)(team)
-    since = await database_sync_to_async(commit_order.newest_cursor)()
-    gate = await database_sync_to_async(make_gate)(team=team, card=make_card(title="Refund Marit Ellery"))
-    await database_sync_to_async(horizon.reached)()
-    async with socket(member, after=since) as mine:
-        heard = await mine.hear_all()
-    assert [fact["title"] for fact in heard if fact["subject"] == gate.subject] == ["Refund Marit Ellery"]
-
-
-async def test_a_reviewer_from_elsewhere_hears_of_the_gate_and_not_of_the_run() -> None:
-    team = await database_sync_to_async(make_team)()
-    finance = await database_sync_to_async(make_team)("Finance")
-    policy = await database_sync_to_async(make_policy)(team, groups=(finance,))
-    reviewer = await database_sync_to_async(mira)(finance)
-    async with socket(reviewer) as mine:
-        since = await database_sync_to_async(commit_order.newest_cursor)()
-        gate = await database_sync_to_async(make_gate)(policy=policy)
-        await tell(since)
-        assert {fact["subject"] for fact in await mine.hear_all()} == {f"gate:{gate.pk}"}
 
 
 async def test_a_page_that_comes_before_the_tailer_has_begun_to_read_misses_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What happened between the page's replay and the place from which the tailer read was never told to it."""
-    team = await database_sync_to_async(make_team)()
-    member = await database_sync_to_async(ann)(team)
+    member, team = await a_member()
     since = await database_sync_to_async(commit_order.newest_cursor)()
     reached = threading.Event()
 
@@ -150,34 +123,20 @@ async def test_a_page_that_comes_before_the_tailer_has_begun_to_read_misses_noth
         heard = await mine.hear()
         while heard.get("subject") != gate.subject:
             heard = await mine.hear()
-    assert heard["kind"] == "gate.opened"
-    assert asked == [True]
+    assert (heard["kind"], asked) == ("gate.opened", [True])
 
 
 async def test_what_happened_since_the_page_was_rendered_is_replayed() -> None:
-    team = await database_sync_to_async(make_team)()
-    member = await database_sync_to_async(ann)(team)
+    member, team = await a_member()
     since = await database_sync_to_async(commit_order.newest_cursor)()
     gate = await database_sync_to_async(make_gate)(team=team)
     await database_sync_to_async(horizon.reached)()
     async with socket(member, after=since) as mine:
         facts = await mine.hear_all()
-    assert f"gate:{gate.pk}" in {fact["subject"] for fact in facts}
+    assert (gate.subject, gate.title) in {(fact["subject"], fact["title"]) for fact in facts}
     newest = facts[-1]["cursor"]
     async with socket(member, after=newest) as again:
-        assert await again.hear_all() == []
-
-
-async def test_what_a_page_heard_by_an_earlier_socket_is_not_told_again_by_a_tailer_that_is_behind() -> None:
-    team = await database_sync_to_async(make_team)()
-    member = await database_sync_to_async(ann)(team)
-    since = await database_sync_to_async(commit_order.newest_cursor)()
-    await database_sync_to_async(make_gate)(team=team)
-    await database_sync_to_async(horizon.reached)()
-    async with socket(member, after=since) as first:
-        known = (await first.hear_all())[-1]["cursor"]
-    async with socket(member, after=known) as again:
-        await tell(since)
+        await tell(since)  # by a tailer that is behind
         assert await again.hear_all() == []
         later = await database_sync_to_async(make_gate)(team=team)
         await tell(since)
@@ -186,7 +145,7 @@ async def test_what_a_page_heard_by_an_earlier_socket_is_not_told_again_by_a_tai
 
 async def test_a_page_that_was_drawn_before_the_database_was_set_back_starts_over() -> None:
     """It heard nothing new, and showed what had not happened any more."""
-    member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
+    member, _ = await a_member()
     async with socket(member, after=commit_order.Cursor(2**60, 1)) as mine:
         newest = await database_sync_to_async(commit_order.newest_cursor)()
         assert await mine.hear() == {"kind": "reset", "cursor": str(newest)}
@@ -208,8 +167,7 @@ async def test_steps_of_a_run_are_told_to_pages_that_watch_it_and_only_where_the
 
 
 async def test_a_fact_that_comes_by_several_groups_is_told_once() -> None:
-    team = await database_sync_to_async(make_team)()
-    member = await database_sync_to_async(ann)(team)
+    member, team = await a_member()
     gate = await database_sync_to_async(make_gate)(policy=await database_sync_to_async(make_policy)(team, quorum=2))
     async with socket(member) as mine:
         await mine.say({"watch": [f"gate:{gate.pk}", f"run:{gate.run_id}"]})
@@ -223,37 +181,24 @@ async def test_a_fact_that_comes_by_several_groups_is_told_once() -> None:
 
 
 async def test_a_heartbeat_carries_the_newest_cursor_that_was_heard() -> None:
-    team = await database_sync_to_async(make_team)()
-    member = await database_sync_to_async(ann)(team)
+    member, _ = await a_member()
     async with socket(member, after="7.7", consumer=Impatient) as mine:
         while (said := await mine.hear())["kind"] != "heartbeat":
             pass
         assert commit_order.Cursor.parse(said["cursor"]) >= (7, 7)
 
 
-async def test_nobody_listens_without_signing_in() -> None:
+async def test_nobody_listens_without_signing_in_or_once_their_account_is_switched_off() -> None:
     async with socket(None) as theirs:
         assert await theirs.closed_with() == 4401
-
-
-async def test_an_account_that_is_switched_off_hears_nothing_more() -> None:
-    member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
+    member, _ = await a_member()
     async with socket(member, consumer=Impatient) as mine:
         await database_sync_to_async(User.objects.filter(pk=member.pk).update)(is_active=False)
         assert await mine.closed_with() == 4401
 
 
-async def test_a_new_password_ends_the_sockets_of_the_old_one() -> None:
-    member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
-    async with socket(member, consumer=Impatient) as mine:
-        member.set_password("another one")
-        await database_sync_to_async(member.save)()
-        assert await mine.closed_with() == 4401
-
-
 async def test_somebody_taken_out_of_a_team_hears_of_it_no_more() -> None:
-    team = await database_sync_to_async(make_team)()
-    member = await database_sync_to_async(ann)(team)
+    member, team = await a_member()
     async with socket(member, consumer=Impatient) as mine:
         await database_sync_to_async(member.groups.clear)()
         since = await database_sync_to_async(commit_order.newest_cursor)()
@@ -274,48 +219,31 @@ async def test_a_socket_whose_access_cannot_be_checked_is_closed() -> None:
                 raise OperationalError("the database is gone")
             return await super().check()
 
-    member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
+    member, _ = await a_member()
     async with socket(member, consumer=Blind) as mine:
         assert await mine.closed_with() == 1011
 
 
 async def test_junk_from_a_browser_is_passed_over() -> None:
-    member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
-    async with socket(member, after="junk", consumer=Impatient) as mine:
+    """What is no JSON raised: the socket was cut without a word, and each wrote a traceback into the log."""
+    member, _ = await a_member()
+    async with socket(member, after="junk") as mine:
         for junk in ({"watch": 7}, ["x"], {"watch": [None]}, {}, "text"):
             await mine.say(junk)
+        for frame in ("", "{", "[" * 10_000):
+            await mine.wire.send_input({"type": "websocket.receive", "text": frame})
+        await mine.wire.send_input({"type": "websocket.receive", "bytes": b"\x00\xff"})
+        await mine.say({"ping": True})  # which is answered once all of that was read
         assert (await mine.hear())["kind"] == "heartbeat"
 
 
-async def test_a_frame_that_asks_what_was_asked_costs_no_look_at_access(monkeypatch: pytest.MonkeyPatch) -> None:
-    member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
-    looks, access = [], consumer.check_access
-
-    async def looking(asked: WatchedPage) -> Access | None:
-        looks.append(asked.subjects)
-        return await access(asked)
-
-    monkeypatch.setattr(consumer, "check_access", looking)
-    async with socket(member) as mine:
-        for watched in (["run:7"], ["run:7"], ["run:7", "run:7"], ["run:8"], ["run:8"]):
-            await mine.say({"watch": watched})
-        await mine.hear_all()
-    assert looks == [frozenset(), frozenset({"run:7"}), frozenset({"run:8"})]
-
-
-@pytest.mark.parametrize("frame", ["{", '{"watch": []}'], ids=["junk", "watch"])
-async def test_a_socket_that_sends_without_end_is_closed(frame: str) -> None:
-    """Each frame cost a look at the sender's access, and nothing bounded how many came."""
-    member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
+async def test_a_socket_that_sends_without_end_or_more_than_any_page_is_closed() -> None:
+    """Each frame cost a look at the sender's access, and megabytes of JSON were parsed on the loop of all pages."""
+    member, _ = await a_member()
     async with socket(member) as mine:
         for _ in range(3 * frame_rate.AT_ONCE):
-            await mine.wire.send_input({"type": "websocket.receive", "text": frame})
+            await mine.wire.send_input({"type": "websocket.receive", "text": "{"})
         assert await mine.closed_with() == 1008
-
-
-async def test_a_frame_larger_than_any_page_sends_is_not_read() -> None:
-    """Megabytes of JSON were parsed on the loop that all pages share, a hundred frames of them at once."""
-    member = await database_sync_to_async(ann)()
     async with socket(member) as mine:
         await mine.say({"watch": ["x" * consumer.LARGEST]})
         assert await mine.closed_with() == 1009
@@ -330,7 +258,7 @@ def left_of(gone: Socket) -> tuple[object, ...]:
     return layer._left.get(name), [group for group, pages in layer.groups.items() if name in pages], beats
 
 
-@pytest.mark.parametrize("fails", ["check_access", "look", "away"])
+@pytest.mark.parametrize("fails", ["check_access", "away"])
 async def test_nothing_stays_of_a_page_that_a_failing_database_ended(
     fails: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -358,8 +286,7 @@ async def test_nothing_stays_of_a_page_that_a_failing_database_ended(
 
 async def test_a_socket_that_was_ended_is_told_nothing_more_and_ended_once() -> None:
     """A fact, or a frame, between the end and the browser's going was sent after it, which the server refused."""
-    team = await database_sync_to_async(make_team)()
-    member = await database_sync_to_async(ann)(team)
+    member, team = await a_member()
     async with socket(member) as mine:
         since = await database_sync_to_async(commit_order.newest_cursor)()
         gate = await database_sync_to_async(make_gate)(team=team)
@@ -370,32 +297,6 @@ async def test_a_socket_that_was_ended_is_told_nothing_more_and_ended_once() -> 
         await tell(since)
         await mine.say({"watch": [f"gate:{gate.pk}"]})
     assert mine.wire.output_queue.empty()
-
-
-@pytest.mark.parametrize("frame", ["", "{", "[" * 10_000, b"\x00\xff"], ids=["empty", "cut", "deep", "binary"])
-async def test_a_frame_that_is_no_json_is_passed_over(frame: str | bytes) -> None:
-    """It raised: the socket was cut without a word, and each such frame wrote a traceback into the log."""
-    member = await database_sync_to_async(ann)()
-    async with socket(member, consumer=Impatient) as mine:
-        kind = "text" if isinstance(frame, str) else "bytes"
-        await mine.wire.send_input({"type": "websocket.receive", kind: frame})
-        assert (await mine.hear())["kind"] == "heartbeat"
-
-
-async def test_a_page_behind_a_crowd_of_others_gates_is_told_to_start_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other teams' gates used up the look-through, and the page's own fact behind them was never told."""
-    monkeypatch.setattr(replay, "REPLAYED", 2)
-    team = await database_sync_to_async(make_team)()
-    member = await database_sync_to_async(ann)(team)
-    since = await database_sync_to_async(commit_order.newest_cursor)()
-    for _ in range(3):
-        await database_sync_to_async(make_gate)()
-    await database_sync_to_async(make_gate)(team=team)
-    await database_sync_to_async(horizon.reached)()
-    async with socket(member, after=since) as page:
-        heard = await page.hear()
-    assert heard["kind"] == "reset"
-    assert commit_order.Cursor.parse(heard["cursor"]) > since
 
 
 async def test_what_reads_along_stops_though_it_swallows_a_cancellation() -> None:
@@ -413,3 +314,109 @@ async def test_what_reads_along_stops_though_it_swallows_a_cancellation() -> Non
     async with asyncio.timeout(PATIENCE):
         await tailer.end_task(task)
     assert task.cancelled()
+
+
+def newest_of(run: Run) -> Event:
+    """The event of the run's newest checkpoint, once no transaction is open that began before it."""
+    event = Event.objects.filter(run_id=run.pk, kind="checkpoint.saved").latest("id")
+    until(lambda: commit_order.settled_events().filter(pk=event.pk).exists())
+    return event
+
+
+async def test_a_checkpoint_saved_before_the_page_said_what_it_watches_is_told_then() -> None:
+    team = await database_sync_to_async(make_team)()
+    member = await database_sync_to_async(bob)(team)
+    walk = await database_sync_to_async(begin)(team)
+    since = await database_sync_to_async(commit_order.newest_cursor)()
+    page = Socket(LiveConsumer, f"after={since}", SessionStore(await database_sync_to_async(session_of)(member)))
+    await page.open()
+    await page.hear_all()
+    await database_sync_to_async(walk.save)("find_order", {"order": ORDER}, "propose")
+    saved = await database_sync_to_async(newest_of)(walk.run)
+    await consumer.deliver([saved])
+    # On a slow machine the opening's own replay may come this late, and tells it: once is what counts.
+    told = await page.hear_all()
+    await page.say({"watch": [f"run:{walk.run.pk}"]})
+    if not told:
+        told = [await page.hear()]
+    told += await page.hear_all()
+    await page.say({"watch": [f"run:{walk.run.pk}"]})
+    again = await page.hear_all()
+    await page.close()
+    assert [fact["run"] for fact in told if fact["kind"] == "checkpoint.saved"] == [f"run:{walk.run.pk}"]
+    assert again == []
+
+
+async def test_a_page_that_comes_to_watch_a_running_step_is_told_to_look_at_once() -> None:
+    """What was said between the drawing of the page and its watching was told to nobody, and stayed unseen for long."""
+    team = await database_sync_to_async(make_team)()
+    member, outsider = await database_sync_to_async(bob)(team), await database_sync_to_async(eve)()
+    run = await database_sync_to_async(lambda: begin(team).run)()
+    watch = {"watch": [f"run:{run.pk}", f"spoken:{run.pk}", "spoken:x", "spoken:0"]}
+    async with socket(member) as mine, socket(outsider) as theirs:
+        await mine.say(watch)
+        await theirs.say(watch)
+        told = {"kind": "run.spoke", "subject": f"spoken:{run.pk}"}
+        assert await mine.hear() == told
+        await mine.say(watch)
+        assert await mine.hear_all() == []
+        await ephemeral.hand_on(
+            {"type": "message", "channel": ephemeral.channel(ephemeral.SPOKEN).encode(), "data": str(run.pk).encode()}
+        )
+        assert await mine.hear() == told
+        assert await theirs.hear_all() == []
+
+
+async def test_a_group_gets_what_is_sent_and_who_left_it_does_not() -> None:
+    layer = PageLayer()
+    one, two = await layer.new_channel("specific"), await layer.new_channel("specific")
+    assert one != two
+    for each in (one, two):
+        await layer.group_add("team.1", each)
+        await layer.group_add("team.2", each)
+    await layer.group_send("team.1", {"type": "facts", "n": 1})
+    await layer.group_discard("team.1", two)
+    await layer.group_send("team.1", {"type": "facts", "n": 2})
+    await layer.group_send("team.2", {"type": "facts", "n": 3})
+    await layer.group_send("team.3", {"type": "facts", "n": 4})
+    await layer.send(one, {"type": "facts", "n": 5})
+    assert [(await layer.receive(one))["n"] for _ in range(4)] == [1, 2, 3, 5]
+    assert [(await layer.receive(two))["n"] for _ in range(2)] == [1, 3]
+
+
+async def test_whoever_falls_behind_gets_one_word_for_all_that_was_dropped_and_then_goes_on() -> None:
+    layer = PageLayer(capacity=3)
+    slow, quick = await layer.new_channel(), await layer.new_channel()
+    for each in (slow, quick):
+        await layer.group_add("team.1", each)
+    for n in range(4):
+        await layer.group_send("team.1", {"type": "facts", "n": n})
+        assert (await layer.receive(quick))["n"] == n
+    await layer.group_send("team.1", {"type": "facts", "n": 4})
+    assert await layer.receive(slow) == {"type": "overrun"}
+    assert (await layer.receive(slow))["n"] == 4
+
+
+async def test_a_page_that_fell_behind_is_told_to_start_over_from_what_is_newest() -> None:
+    """What did not fit was dropped without a word, and the page showed what was no longer so."""
+    member, team = await a_member()
+
+    async with socket(member, consumer=Impatient) as page:
+        assert (await page.hear())["kind"] == "heartbeat"
+        since = await database_sync_to_async(commit_order.newest_cursor)()
+        await database_sync_to_async(make_gate)(team=team)
+        await database_sync_to_async(horizon.reached)()
+        await page.consumer.channel_layer.send(page.consumer.channel_name, {"type": "overrun"})
+        async with asyncio.timeout(30):
+            while (said := await page.hear())["kind"] == "heartbeat":
+                pass
+    assert said["kind"] == "reset"
+    assert commit_order.Cursor.parse(said["cursor"]) > since
+
+
+def test_a_burst_is_taken_and_what_comes_after_it_only_as_time_goes_by() -> None:
+    pace = FrameRate(since=0.0)
+    assert [pace.allows(now=0.0) for _ in range(AT_ONCE + 2)] == [True] * AT_ONCE + [False, False]
+    assert [pace.allows(now=each / A_SECOND) for each in (0.5, 1.0, 1.5)] == [False, True, False]
+    pace.allows(now=1e6)
+    assert pace.left == AT_ONCE - 1, "never over its brim"

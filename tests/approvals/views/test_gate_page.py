@@ -1,13 +1,25 @@
-"""The gate's page: who sees it, and that it says what is asked."""
+"""The gate's page: who sees it, that it says what is asked, the talk at it, and who is seen to look."""
 
 from __future__ import annotations
 
+import asyncio
 import re
+from typing import Any
 
-from django.contrib.auth.models import Group
+import pytest
+from channels.db import database_sync_to_async
+from django.contrib.auth.models import Group, User
+from django.db import transaction
 
-from approvals.models import Gate
-from checkpoints.models import Checkpoint
+from approvals.gates import remarks, thread
+from approvals.live import ephemeral
+from approvals.models import Decision, Gate, Looking
+from checkpoints import store
+from checkpoints.actors import SYSTEM
+from checkpoints.models import Checkpoint, Event, EventText, Run
+from checkpoints.store import claims
+from tests.approvals.live.test_socket import socket
+from tests.checkpoints.audit.sealed_events import erase
 from tests.factories import (
     ann,
     bob,
@@ -25,11 +37,11 @@ from tests.factories import (
     mira,
 )
 from tests.harness.signed_in_clients import form_of, post, signed_in
+from tests.harness.waiting import PATIENCE
 
 
 def test_a_gates_page_says_what_is_asked_and_what_a_yes_does() -> None:
-    team = make_team()
-    gate = make_gate(team=team, card=make_card(risk="high", reasons=["Amount over 100"]))
+    gate = make_gate(team=(team := make_team()), card=make_card(risk="high", reasons=["Amount over 100"]))
     page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
     assert "Refund €120.00 to Marit" in page
     assert "Amount over 100" in page
@@ -37,43 +49,6 @@ def test_a_gates_page_says_what_is_asked_and_what_a_yes_does() -> None:
     assert "Check first: <bdi>Amount</bdi>" in page
     assert 'name="args.refund/amount"' in page
     assert "If you send it back to" in page
-
-
-def test_a_page_is_kept_by_no_cache_and_runs_nothing_inline() -> None:
-    team = make_team()
-    gate = make_gate(team=team)
-    client = signed_in(ann(team))
-    for address in (
-        "/",
-        "/inbox/list/",
-        f"/gates/{gate.pk}/",
-        f"/gates/{gate.pk}/status/",
-        f"/gates/{gate.pk}/preview/",
-    ):
-        answer = client.get(address)
-        assert answer.status_code == 200, address
-        assert "no-store" in answer["Cache-Control"], address
-        policy = answer["Content-Security-Policy"]
-        assert "unsafe" not in policy
-        assert "default-src 'none'" in policy
-        page = answer.content.decode()
-        assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|<style", page), address
-
-
-def test_an_outsider_is_told_that_there_is_no_such_gate() -> None:
-    gate = make_gate()
-    answer = signed_in(eve()).get(f"/gates/{gate.pk}/")
-    assert answer.status_code == 404
-    assert gate.title not in answer.content.decode()
-
-
-def test_somebody_without_a_session_is_asked_to_sign_in() -> None:
-    from django.test import Client
-
-    gate = make_gate()
-    answer = Client().get(f"/gates/{gate.pk}/")
-    assert answer.status_code == 302
-    assert answer["Location"] == f"/accounts/login/?next=/gates/{gate.pk}/"
 
 
 def test_a_reviewer_from_elsewhere_sees_the_gate_and_no_run() -> None:
@@ -94,36 +69,15 @@ def test_whoever_may_only_look_sees_why_and_gets_no_form() -> None:
     assert 'id="decision"' not in page
     assert "with the permission “decide at the gates of policies that name the team” can decide this." in page
     assert "Ask your administrator, who can give it" in page
+    sheet = page[page.index('id="action-refund"') :].partition("</section>")[0]
+    assert '<span class="label"><bdi>' in sheet
+    assert 'class="tree"' not in sheet
+    assert "<input" not in sheet
 
 
-def test_markup_from_an_agent_stays_text_everywhere_on_the_page() -> None:
-    evil = "<img src=x onerror=alert(1)>\u202e</textarea><script>alert(2)</script>"
+def test_a_megabyte_in_a_field_makes_a_small_page_that_says_so() -> None:
     team = make_team()
-    run = make_run(
-        team=team, state=make_state(order={evil: evil}, proposal={"amount": "1", "currency": evil, "reply": evil})
-    )
-    action = make_action(title=evil, pinned=["/currency"])
-    card = make_card(
-        title=evil[:200], summary=evil, for_whom=evil, amount=evil, resource=evil, reasons=[evil], actions=[action]
-    )
-    gate = make_gate(run=run, card=card)
-    client = signed_in(ann(team))
-    for address in (
-        f"/gates/{gate.pk}/",
-        "/",
-        f"/gates/{gate.pk}/preview/",
-        f"/gates/{gate.pk}/values/?at=/proposal/reply",
-    ):
-        page = client.get(address).content.decode()
-        assert "<img src" not in page, address
-        assert "<script>alert" not in page, address
-        assert "U+202E" in page, address
-        assert "\u202e" not in re.sub(r"<textarea\b.*?</textarea>|<input\b[^>]*>", "", page, flags=re.DOTALL), address
-
-
-def test_ten_megabytes_in_a_field_make_a_small_page_that_says_so() -> None:
-    team = make_team()
-    mail = "word " * 2_000_000 + "the end"
+    mail = "word " * 200_000 + "the end"
     run = make_run(team=team, state=make_state(proposal={"amount": "1", "currency": "EUR", "reply": mail}))
     gate = make_gate(run=run)
     client = signed_in(ann(team))
@@ -133,89 +87,34 @@ def test_ten_megabytes_in_a_field_make_a_small_page_that_says_so() -> None:
     assert "the end" in page
     whole = f"/gates/{gate.pk}/values/?at=/proposal/reply"
     assert whole in page
-    last = client.get(f"{whole}&from=9999990").content.decode()
+    last = client.get(f"{whole}&from=999990").content.decode()
     assert "the end" in last
     assert client.get(f"/gates/{gate.pk}/values/?at=/nowhere").status_code == 404
 
 
-def test_what_a_text_hides_is_a_reason_to_look_even_if_the_agent_gives_none() -> None:
-    team = make_team()
-    reply = "Dear Marit" + "\n" * 5001 + "and pay eve\u200b"
-    run = make_run(team=team, state=make_state(proposal={"amount": "1", "currency": "EUR", "reply": reply}))
-    page = signed_in(ann(team)).get(f"/gates/{make_gate(run=run).pk}/").content.decode()
-    assert "A text in proposal, the gate hides what follows behind 5,000 blank lines" in page
-    assert "1 character in proposal, the gate cannot be seen" in page
-
-
-def test_what_undoes_an_action_is_an_agents_word_like_any_other() -> None:
-    """It went into the page as it came, the one text of a card that could turn its line around unseen."""
-    team = make_team()
-    gate = make_gate(team=team, card=make_card(actions=[make_action(undo="a\u202eb")]))
-    page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
-    assert "Can be undone" in page
-    assert "\u202e" not in page
-
-
-def test_a_closed_gate_is_read_only_and_says_how_it_ended() -> None:
-    team = make_team()
-    gate = make_gate(team=team)
-    decide(gate, ann(team), "reject", then="back", back_to="propose", comment="Only the frames.")
-    page = signed_in(make_user("Bob", team)).get(f"/gates/{gate.pk}/").content.decode()
-    assert "Rejected by Ann Okafor" in page
-    assert "The run goes back to “Propose”" in page
-    assert "Only the frames." in page
-    assert 'id="decision"' not in page
-
-
-def test_the_status_fragment_says_of_the_talk_beside_it_whether_the_gate_is_open() -> None:
-    """Whoever lost a race read "the gate stays open" over the box in which colleagues are asked."""
-    team = make_team()
-    gate = make_gate(team=team)
-    reader = signed_in(ann(team))
-
-    def hint() -> str:
-        part = reader.get(f"/gates/{gate.pk}/status/?seen=1").content.decode()
-        return part.partition('id="ask-stays">')[2].partition("<")[0]
-
-    assert hint() == "does not close the gate"
-    decide(gate, bob(team))
-    assert hint() == "the gate is closed"
-
-
-def test_the_status_fragment_says_that_another_version_stands() -> None:
-    team = make_team()
-    gate = make_gate(policy=make_policy(team, quorum=2))
-    reader = signed_in(ann(team))
-    assert "edited this gate" not in reader.get(f"/gates/{gate.pk}/status/?seen=1").content.decode()
-    decide(gate, make_user("Bob Lindqvist", team), "edit", arguments=edit_amount(gate, "7.00"))
-    news = reader.get(f"/gates/{gate.pk}/status/?seen=1").content.decode()
-    assert "Bob Lindqvist edited this gate while you had it open." in news
-    assert "120.00" in news
-    assert "7.00" in news
-    assert 'id="decision"' not in news, "the form is never morphed"
-
-
-def test_the_status_of_a_version_that_never_was_is_that_of_the_one_that_stands() -> None:
+def test_an_edit_that_stands_is_shown_with_who_made_it_and_is_news_to_a_page_of_the_version_before() -> None:
     """Any other number was taken for an older version, whose editor nobody could name: the server failed."""
-    team = make_team()
-    gate = make_gate(team=team)
-    answer = signed_in(ann(team)).get(f"/gates/{gate.pk}/status/?seen=99")
-    assert (answer.status_code, "edited this gate" in answer.content.decode()) == (200, False)
+    gate = make_gate(policy=make_policy(team := make_team(), quorum=2))
+    reader = signed_in(ann(team))
 
+    def news(seen: int) -> str:
+        return reader.get(f"/gates/{gate.pk}/status/?seen={seen}").content.decode()
 
-def test_an_edit_that_stands_is_shown_with_who_made_it() -> None:
-    team = make_team()
-    gate = make_gate(policy=make_policy(team, quorum=2))
+    assert "edited this gate" not in news(1)
     decide(gate, make_user("Bob Lindqvist", team), "edit", arguments=edit_amount(gate, "7.00"))
-    page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
+    for words in ("Bob Lindqvist edited this gate while you had it open.", "120.00", "7.00"):
+        assert words in news(1)
+    assert 'id="decision"' not in news(1), "the form is never morphed"
+    for seen in (2, 99):
+        assert "edited this gate" not in news(seen)
+    page = reader.get(f"/gates/{gate.pk}/").content.decode()
     assert "Edited by Bob Lindqvist" in page
-    assert Gate.objects.get(pk=gate.pk).proposal == 2
+    assert 'name="proposal" value="2"' in page
     assert 'value="7.00"' in page
 
 
 def test_a_state_that_does_not_verify_is_neither_shown_nor_decided_over() -> None:
-    team = make_team()
-    gate, reviewer = make_gate(team=team), ann(team)
+    gate, reviewer = make_gate(team=(team := make_team())), ann(team)
     form = form_of(gate)
     stored = Checkpoint.objects.get(pk=gate.checkpoint)
     flipped = bytes(stored.payload[:-1]) + bytes([stored.payload[-1] ^ 1])
@@ -225,18 +124,8 @@ def test_a_state_that_does_not_verify_is_neither_shown_nor_decided_over() -> Non
         answer = client.get(address)
         assert answer.status_code == 409
         assert "failed its integrity check" in answer.content.decode()
-    assert post(reviewer, gate, form).status_code == 409
-    assert Gate.objects.get(pk=gate.pk).status == "open"
+    assert (post(reviewer, gate, form).status_code, Gate.objects.get(pk=gate.pk).status) == (409, "open")
     Checkpoint.objects.filter(pk=gate.checkpoint).update(payload=stored.payload)  # other tests verify every run
-
-
-def test_a_gate_that_cannot_be_decided_here_shows_labelled_values_and_no_inputs() -> None:
-    team = make_team(may=("checkpoints.view_run",))
-    page = signed_in(ann(team)).get(f"/gates/{make_gate(team=team).pk}/").content.decode()
-    sheet = page[page.index('id="action-refund"') :].partition("</section>")[0]
-    assert '<span class="label"><bdi>' in sheet
-    assert 'class="tree"' not in sheet
-    assert "<input" not in sheet
 
 
 def make_lacking(team: Group) -> Gate:
@@ -248,7 +137,7 @@ def make_lacking(team: Group) -> Gate:
     return make_gate(run=run, card=make_card(actions=[action]))
 
 
-def test_a_gate_that_lacks_something_asks_for_it_and_offers_no_approval_of_what_is_known_to_be_wrong() -> None:
+def test_a_gate_that_lacks_something_asks_for_it_and_takes_no_approval_of_what_is_known_to_be_wrong() -> None:
     team = make_team()
     gate = make_lacking(team)
     page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
@@ -258,31 +147,134 @@ def test_a_gate_that_lacks_something_asks_for_it_and_offers_no_approval_of_what_
     field = page[page.index('data-field="/order"') :].partition('<p class="error"')[0]
     assert ">Required</span>" in field
     assert 'aria-required="true"' in field
-
-
-def test_an_approval_of_what_lacks_something_is_refused_at_the_field() -> None:
-    team = make_team()
-    gate = make_lacking(team)
     answer = post(ann(team), gate, form_of(gate))
     assert answer.status_code == 422
-    page = answer.content.decode()
-    assert "Fill this in: nothing can be approved without it." in page[page.index('data-field="/order"') :]
+    refused = answer.content.decode()
+    assert "Fill this in: nothing can be approved without it." in refused[refused.index('data-field="/order"') :]
     assert Gate.objects.get(pk=gate.pk).status == "open"
 
 
-def test_an_effect_that_is_called_with_an_empty_text_lacks_nothing() -> None:
-    """Its reviewers were told to fill it in, and that a yes might only ask again."""
-    team = make_team()
-    schema = {"type": "object", "properties": {"memo": {"type": "string"}}, "required": ["memo"]}
-    run = make_run(state=make_state(proposal={"memo": ""}), first_step="review", team=team)
-    gate = make_gate(run=run, card=make_card(actions=[make_action(schema=schema, pinned=[])]))
+@pytest.mark.parametrize("memo", [False, True])
+def test_a_gate_that_lacks_nothing_preselects_nothing(memo: bool) -> None:
+    """Reviewers of an effect that is called with an empty text were told to fill it in."""
+    gate = make_gate(team=(team := make_team()))
+    if memo:
+        schema = {"type": "object", "properties": {"memo": {"type": "string"}}, "required": ["memo"]}
+        run = make_run(state=make_state(proposal={"memo": ""}), first_step="review", team=team)
+        gate = make_gate(run=run, card=make_card(actions=[make_action(schema=schema, pinned=[])]))
     page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
     assert "Fill in what is missing" not in page
-    assert 'data-hotkey="e" checked' not in page
-
-
-def test_a_gate_that_lacks_nothing_preselects_nothing() -> None:
-    team = make_team()
-    page = signed_in(ann(team)).get(f"/gates/{make_gate(team=team).pk}/").content.decode()
-    assert "Fill in what is missing" not in page
     assert not re.search(r'name="verdict" value="[a-z]+" data-hotkey="." checked', page)
+
+
+def say(user: User, gate: Gate, text: str, key: str = "k1") -> Any:
+    return signed_in(user).post(f"/gates/{gate.pk}/remarks/", {"text": text, "key": key})
+
+
+def test_what_somebody_says_is_an_event_with_its_words_beside_it_and_is_on_the_page() -> None:
+    gate = make_gate(team=(team := make_team()))
+    reader = make_user("Rita Reader", team)
+    assert say(reader, gate, "Is the <i>goodwill</i> in it?\r\nI think not.").status_code == 303
+    event = Event.objects.get(subject=gate.subject, kind="gate.remarked")
+    assert b"goodwill" not in bytes(event.data)
+    assert bytes(EventText.objects.get(event=event).text) == b"Is the <i>goodwill</i> in it?\nI think not."
+    page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
+    assert "Is the &lt;i&gt;goodwill&lt;/i&gt; in it?" in page
+    assert "Rita Reader" in page
+    erase(event)
+    assert "These words were erased." in signed_in(ann(team)).get(f"/gates/{gate.pk}/status/").content.decode()
+
+
+def test_the_same_form_twice_says_it_once_and_no_words_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sent again by a browser that had no answer, the last allowed was refused for what it was itself the last of."""
+    monkeypatch.setattr(remarks, "MOST_EACH", 2)
+    gate = make_gate(team=(team := make_team()))
+    reviewer = ann(team)
+    answers = [say(reviewer, gate, f"Word {key}", key=key).status_code for key in ("k1", "k1", "k2", "k2", "k3")]
+    assert answers == [303, 303, 303, 303, 422]
+    for text in ("", " \n ", "x" * 4001):
+        answer = say(bob(team), gate, text, key="k3")
+        assert answer.status_code == 422
+    assert "Write at most 4,000 characters." in answer.content.decode()
+    assert Event.objects.filter(subject=gate.subject, kind="gate.remarked").count() == 2
+
+
+def test_what_reviewers_said_at_earlier_gates_of_the_run_is_in_the_conversation_for_whoever_sees_the_run() -> None:
+    team, finance = make_team(), make_team("Finance")
+    policy = make_policy(team, groups=(team, finance))
+    first = make_gate(policy=policy)
+    decide(first, bob(team), "reject", comment="Only the frames came back")
+    go_on(first)
+    second = make_gate(policy=policy, run=Run.objects.get(pk=first.run_id))
+    assert "Only the frames came back" in signed_in(ann(team)).get(f"/gates/{second.pk}/").content.decode()
+    elsewhere = make_user("Mira", finance, may=("approvals.decide_gate",))
+    assert "Only the frames" not in signed_in(elsewhere).get(f"/gates/{second.pk}/").content.decode()
+    assert Decision.objects.get(gate=first).words == "Only the frames came back"
+
+
+def test_what_was_said_at_a_gate_stays_on_its_page_however_much_is_said_in_the_run_since() -> None:
+    """Whoever sees the run saw an empty conversation, and whoever sees the gate alone saw all of it."""
+    first = make_gate(policy=make_policy(team := make_team()))
+    say(ann(team), first, "Is the goodwill in it?")
+    decide(first, bob(team))
+    go_on(first)
+    second = make_gate(policy=first.policy, run=Run.objects.get(pk=first.run_id))
+    with transaction.atomic():
+        for number in range(2 * thread.SHOWN):
+            second.say("gate.remarked", by=SYSTEM, data={"key": str(number)}, text="Something else.")
+    assert "Is the goodwill in it?" in signed_in(ann(team)).get(f"/gates/{first.pk}/").content.decode()
+
+
+def go_on(gate: Gate) -> None:
+    """Save the step after the gate, as a worker does."""
+    claim = claims.claim(gate.run_id, plan_ids=[gate.run.plan_id], worker="test", lease=30)
+    assert claim is not None
+    head = store.load(Run.objects.get(pk=gate.run_id))
+    header = store.Header("step", "review", "review", input_digest=bytes(32), code_hash=bytes(32))
+    store.save(head, {}, claim=claim, header=header, actor=SYSTEM)
+    claims.release(claim, status="queued", by=SYSTEM)
+
+
+async def test_whoever_has_a_gate_in_sight_is_seen_until_they_turn_away() -> None:
+    team = await database_sync_to_async(make_team)()
+    watcher, other = await database_sync_to_async(ann)(team), await database_sync_to_async(bob)(team)
+    outsider = await database_sync_to_async(eve)()
+    gate = await database_sync_to_async(make_gate)(team=team)
+
+    browser = await database_sync_to_async(signed_in)(watcher)
+
+    def is_seen() -> bool:
+        return "Bob Lindqvist is looking" in browser.get(f"/gates/{gate.pk}/looking/").content.decode()
+
+    async def seen(is_it: bool) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while await database_sync_to_async(is_seen)() is not is_it:
+                await asyncio.sleep(0)
+
+    async with socket(other) as theirs, socket(outsider) as eves:
+        await theirs.say({"watch": [f"gate:{gate.pk}"], "looking": gate.pk})
+        await eves.say({"watch": [f"gate:{gate.pk}"], "looking": gate.pk})
+        await seen(True)
+        await eves.hear_all()
+        assert await database_sync_to_async(Looking.objects.filter(gate=gate).count)() == 1
+        await theirs.say({"watch": [f"gate:{gate.pk}"]})
+        await seen(False)
+        for junk in ("42", -1, 2**70, [gate.pk], True):
+            await theirs.say({"watch": [], "looking": junk})
+        await theirs.say({"watch": [f"gate:{gate.pk}"], "looking": gate.pk})
+        await seen(True)
+    await seen(False)
+
+
+async def test_a_crafted_message_does_not_end_the_listening_for_who_looks() -> None:
+    """A number too long to be read, or to name a group, ended the task for as long as the process lived."""
+    looked = ephemeral.channel(ephemeral.LOOKING).encode()
+    for digits in (200, 5000):
+        await ephemeral.hand_on({"type": "message", "channel": looked, "data": b"9" * digits})
+    member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
+    async with socket(member) as mine:
+        await mine.consumer.channel_layer.group_add("gate.7", mine.consumer.channel_name)
+        for crafted in (b"holdpoint.0.ring.nonsense", b"", "text", None):
+            await ephemeral.hand_on({"type": "message", "channel": crafted, "data": b"7"})
+        await ephemeral.hand_on({"type": "message", "channel": looked, "data": b"7"})
+        assert await mine.hear() == {"kind": "gate.looking", "subject": "looking:7"}

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
@@ -23,7 +24,7 @@ from checkpoints.models import Event
 from checkpoints.runs import notes
 from checkpoints.values import artifacts
 from tests.factories import ann, bob, eve, make_gate, make_run, make_state, make_team, make_user, unique
-from tests.factories.people import EVERYTHING
+from tests.factories.people import EVERYTHING, READER
 from tests.factories.tokens import make_token
 from tests.harness.altered_rows import nobody_may
 from tests.harness.signed_in_clients import form_of, signed_in
@@ -48,12 +49,10 @@ OWN = frozenset(
     }
 )  # fmt: skip
 OF_ACCOUNTS = frozenset({"account-changes", "account-session-removals", "account-sessions-others-removals"})
-PERSONAL = frozenset({"bulk"})  # shown to one person, whatever others may see
 # POSTed to; everything else is only looked at.
 MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-settlements", "run-wakes", "run-signals"}
 MAY_MOVE = "checkpoints.rewind_run"
 WRITER = (MAY_MOVE, "approvals.decide_gate")
-FORMS = frozenset({"checkpoint-edit", "checkpoint-fork", "gate_hand_over"})  # shown to those who may write
 AUDIT_ORDERS = {"audit-verifications", "audit-exports", "audit-erasures"}
 NOTES = {"checkpoint-notes", "checkpoint-note-removals"}
 NAMES = {"checkpoint-names", "checkpoint-name-removals"}
@@ -93,65 +92,41 @@ def gate() -> Gate:
 
 
 @cache
-def note() -> int:
-    """Somebody's note on the run's first checkpoint."""
-    notes.note(gate().run, 1, "Look here", key="k", by=SYSTEM)
-    return Event.objects.get(run_id=gate().run_id, kind=notes.NOTED).pk
+def form() -> dict[str, str]:
+    return form_of(gate())
 
 
 @cache
-def token() -> int:
-    """Somebody's own token."""
-    return make_token(ann(gate().team))[0].pk
+def person(*may: str) -> User:
+    return make_user("Ann Okafor", gate().team, may=may)
 
 
 @cache
-def browser() -> int:
-    """Somebody's browser, which takes pushed messages."""
-    return ChannelAddress.objects.add("push", "{}", label="Firefox", user=ann(gate().team)).pk
+def parts() -> dict[str, Any]:
+    """What addresses name: parts of the gate and its run, and what is somebody's own."""
+    here, team, now = gate(), gate().team, timezone.now()
+    notes.note(here.run, 1, "Look here", key="k", by=SYSTEM)
+    push = ChannelAddress.objects.add("push", "{}", label="Firefox", user=ann(team))
+    session = SignedIn.objects.create(user=bob(team), session_key=unique("a session of Bob's"))
+    view = SavedView.objects.create(user=ann(team), name="Mine")
+    away = Delegation.objects.create(person=ann(team), starts_at=now, ends_at=now + timedelta(days=1))
+    own = {"user": person(*WRITER), "key": "k", "verdict": "approve", "comment": b"", "request": b""}
+    return {
+        "gate_id": here.pk, "run_id": here.run_id, "seq": 1, "pointer": "/order", "name": here.run.plan.agent,
+        "note": Event.objects.get(run_id=here.run_id, kind=notes.NOTED).pk, "token": make_token(ann(team))[0].pk,
+        "number": session.pk, "browser": push.pk, "view_id": view.pk, "delegation": away.pk,
+        "order_id": BulkOrder.objects.create(**own).pk, "digest": hashlib.sha256(b"a scan").hexdigest(),
+        "event_id": Event.objects.filter(subject=f"gate:{here.pk}").values_list("pk", flat=True)[0],
+    }  # fmt: skip
 
 
 @cache
-def somebodys_session() -> int:
-    """A session that is listed, of somebody else."""
-    return SignedIn.objects.create(user=bob(gate().team), session_key=unique("a session of Bob's")).pk
-
-
-@cache
-def view() -> int:
-    """Somebody's own view."""
-    return SavedView.objects.create(user=ann(gate().team), name="Mine").pk
-
-
-@cache
-def order() -> int:
-    """Somebody's own bulk decision."""
-    made = BulkOrder.objects.create(user=ann(gate().team), key="k", verdict="approve", comment=b"", request=b"")
-    return made.pk
-
-
-@cache
-def delegation() -> int:
-    """Somebody's own time away."""
-    now = timezone.now()
-    return Delegation.objects.create(person=ann(gate().team), starts_at=now, ends_at=now + timedelta(days=1)).pk
-
-
 def address(route: str) -> str:
     """The address of a route, for the one gate and its run."""
-    values: dict[str, Any] = {"gate_id": gate().pk, "run_id": gate().run_id, "seq": 1, "note": note(), "token": token()}
-    values["number"] = somebodys_session()
-    values["pointer"] = "/order"
-    values["browser"] = browser()
-    values |= {"view_id": view(), "order_id": order()}
-    values["delegation"] = delegation()
-    values["name"] = gate().run.plan.agent
-    values["digest"] = hashlib.sha256(b"a scan").hexdigest()
-    values["event_id"] = Event.objects.filter(subject=f"gate:{gate().pk}").values_list("pk", flat=True)[0]
 
     def value(match: re.Match[str]) -> str:
-        assert match[1] in values, f"say here what {match[1]} of {route} is"
-        return str(values[match[1]])
+        assert match[1] in parts(), f"say here what {match[1]} of {route} is"
+        return str(parts()[match[1]])
 
     return "/" + re.sub(r"<(?:\w+:)?(\w+)>", value, route)
 
@@ -161,96 +136,86 @@ def test_every_address_has_a_name() -> None:
     assert {"inbox", "gate", "gate_status", "runs", "run"} | WRITES <= set(OURS.values())
 
 
-@pytest.mark.parametrize("route", list(OURS))
-def test_it_refuses_the_wrong_method(route: str) -> None:
-    member = signed_in(ann(gate().team))
-    wrong = ("get", "put", "delete") if route in WRITTEN else ("post", "put", "delete")
-    for method in wrong:
-        assert getattr(member, method)(address(route)).status_code == 405, method
+@cache
+def reader(*may: str) -> Client:
+    """A browser of somebody in the gate's team, who may do so much."""
+    return signed_in(person(*may))
 
 
-@pytest.mark.parametrize("route", WRITTEN)
-def test_it_takes_nothing_without_the_sessions_own_token(route: str) -> None:
+def asked(client: Client, route: str, **more: Any) -> Any:
+    """Send a form to the address where it takes one, and open it where it does not."""
+    return client.post(address(route), form(), **more) if route in WRITTEN else client.get(address(route))
+
+
+def statuses(client: Client, routes: list[str]) -> dict[str, int]:
+    return {route: asked(client, route).status_code for route in routes}
+
+
+def test_each_refuses_the_wrong_method() -> None:
+    wrong = {route: ("get" if route in WRITTEN else "post", "put", "delete") for route in OURS}
+    said = {
+        (route, each): getattr(reader(), each)(address(route)).status_code for route in OURS for each in wrong[route]
+    }
+    assert said == dict.fromkeys(said, 405)
+
+
+def test_none_takes_anything_without_the_sessions_own_token() -> None:
     """A form on another site, or a method that is only called another, orders nothing."""
     member = Client(enforce_csrf_checks=True)
     member.force_login(ann(gate().team))
-    there, before = address(route), Event.objects.count()
-    assert member.post(there, form_of(gate())).status_code == 403
+    parts()  # so that what it makes does not count
+    before = Event.objects.count()
     called = {"X-HTTP-Method-Override": "POST", "X-Method-Override": "POST"}
-    assert member.get(there, {"_method": "POST", **form_of(gate())}, headers=called).status_code in (302, 405)
+    for route in WRITTEN:
+        refused = asked(member, route)
+        assert (route, refused.status_code, "This form has expired" in refused.content.decode()) == (route, 403, True)
+        answer = member.get(address(route), {"_method": "POST", **form()}, headers=called)
+        assert (route, answer.status_code in (302, 405)) == (route, True)
     assert Event.objects.count() == before
 
 
-@pytest.mark.parametrize("route", [route for route in LOOKED_AT if OURS[route] not in FORMS | PERSONAL])
-def test_whoever_opens_every_address_orders_nothing(route: str) -> None:
-    """As the scanners of mail do."""
-    there, before = address(route), (Event.objects.count(), Gate.objects.get(pk=gate().pk).version)
-    answer = signed_in(ann(gate().team)).get(there)
-    answer.close()
-    assert answer.status_code == 200
-    assert (Event.objects.count(), Gate.objects.get(pk=gate().pk).version) == before
-
-
 @pytest.mark.parametrize("route", LOOKED_AT)
-def test_it_is_shown_in_no_frame_and_runs_nothing_from_elsewhere(route: str) -> None:
-    reader = make_user("Bob", gate().team, may=WRITER)
-    answer = signed_in(reader).get(address(route))
+def test_whoever_opens_it_orders_nothing_and_nothing_is_cached_framed_or_run_from_elsewhere(route: str) -> None:
+    """As the scanners of mail do, which open every address."""
+    there, client = address(route), reader(*WRITER)
+    before = (Event.objects.count(), Gate.objects.get(pk=gate().pk).version)
+    answer = client.get(there)
+    assert answer.status_code == 200
     answer.close()
     said = answer["Content-Security-Policy"].split("; ")
     assert answer["X-Frame-Options"] == "DENY"
     assert "default-src 'none'" in said
     assert {"frame-ancestors 'none'", "script-src 'self'"} <= set(said) or "sandbox" in said
+    assert "no-store" in answer["Cache-Control"]
+    if not answer.streaming:
+        assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|<style", answer.content.decode())
+    assert (Event.objects.count(), Gate.objects.get(pk=gate().pk).version) == before
 
 
-@pytest.mark.parametrize("route", OF_A_TEAM)
-def test_an_outsider_is_told_that_nothing_is_there(route: str) -> None:
-    outsider = signed_in(eve())
-    answer = outsider.post(address(route), form_of(gate())) if route in WRITTEN else outsider.get(address(route))
-    assert answer.status_code == 404
+def test_an_outsider_is_told_that_nothing_is_there() -> None:
+    assert statuses(signed_in(eve()), OF_A_TEAM) == dict.fromkeys(OF_A_TEAM, 404)
 
 
 def test_each_asks_the_one_place_who_may() -> None:
     """Where that says nobody, whoever has every right in the tables gets nothing: no address has a rule of its own."""
-    member = signed_in(make_user("Ann Okafor", gate().team, may=EVERYTHING))
-    at = {route: address(route) for route in OF_A_TEAM}
-    with nobody_may():
-        said = {
-            route: (member.post(there, form_of(gate())) if route in WRITTEN else member.get(there)).status_code
-            for route, there in at.items()
-        }
-    assert said == dict.fromkeys(OF_A_TEAM, 404)
-
-
-def test_each_list_asks_the_one_place_who_may() -> None:
-    member = signed_in(make_user("Ann Okafor", gate().team, may=EVERYTHING))
+    member = reader(*EVERYTHING)
     shown = (f"/gates/{gate().pk}/", f"/runs/{gate().run_id}/", f"/{gate().run.plan.agent}/")
     with nobody_may():
+        assert statuses(member, OF_A_TEAM) == dict.fromkeys(OF_A_TEAM, 404)
         for route in (route for route, name in OURS.items() if name in LISTS):
             answer = member.get(address(route), {"q": gate().title})
             assert answer.status_code == 200
             assert (route, [each for each in shown if each in answer.content.decode()]) == (route, [])
 
 
-@pytest.mark.parametrize("route", list(OURS))
-def test_nobody_gets_in_without_signing_in(route: str) -> None:
-    answer = Client().post(address(route)) if route in WRITTEN else Client().get(address(route))
-    assert answer.status_code == 302
-    assert answer["Location"].startswith("/accounts/login/")
+def test_nobody_gets_in_without_signing_in() -> None:
+    for route in OURS:
+        answer = asked(Client(), route)
+        assert (route, answer.status_code, answer["Location"][:16]) == (route, 302, "/accounts/login/")
 
 
-@pytest.mark.parametrize("route", [route for route in WRITTEN if OURS[route] not in SPEAKS | OWN | OF_ACCOUNTS])
-def test_a_reader_may_not_write(route: str) -> None:
-    reader = signed_in(make_user("Rita Reader", gate().team))
-    answer = reader.post(address(route), form_of(gate()))
-    assert answer.status_code in (403, 404)
-    found = Gate.objects.select_related("run").get(pk=gate().pk)
-    assert (found.status, found.version, found.run.status) == ("open", gate().version, "waiting")
-
-
-@pytest.mark.parametrize("route", [route for route in LOOKED_AT if OURS[route] not in PERSONAL])
-def test_what_it_shows_is_kept_by_no_cache(route: str) -> None:
-    team = gate().team
-    reader = make_user("Bob", team, may=WRITER) if OURS[route] in FORMS else make_user("Rita Reader", team)
-    answer = signed_in(reader).get(address(route))
-    assert answer.status_code == 200
-    assert "no-store" in answer["Cache-Control"]
+def test_a_reader_may_not_write() -> None:
+    routes = [route for route in WRITTEN if OURS[route] not in SPEAKS | OWN | OF_ACCOUNTS]
+    assert set(statuses(reader(*READER), routes).values()) <= {403, 404}
+    stored = Gate.objects.select_related("run").get(pk=gate().pk)
+    assert (stored.status, stored.version, stored.run.status) == ("open", gate().version, "waiting")

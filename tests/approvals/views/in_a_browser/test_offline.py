@@ -12,6 +12,7 @@ from approvals.models import Draft, Gate
 from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event
 from tests.approvals.decisions.undoing.windows import make_held
+from tests.approvals.views.test_decisions import fresh
 from tests.approvals.views.test_files import plan
 from tests.factories import (
     ann,
@@ -51,10 +52,6 @@ def bottom(page: Page, part: str) -> float:
     return box["y"] + box["height"]
 
 
-def fresh(gate: Gate) -> Gate:
-    return Gate.objects.get(pk=gate.pk)
-
-
 def opened(new_page: NewPage, gate: Gate, **options: object) -> Page:
     page = new_page(ann(gate.team), **options)
     page.goto(f"/gates/{gate.pk}/")
@@ -64,8 +61,7 @@ def opened(new_page: NewPage, gate: Gate, **options: object) -> Page:
 
 @pytest.mark.parametrize(("width", "scheme"), first_alone(reversed(LOOKS)))
 def test_a_page_that_is_cut_off_says_so_and_catches_up(new_page: NewPage, scheme: str, width: int) -> None:
-    team = make_team()
-    first = make_gate(team=team)
+    first = make_gate(team=(team := make_team()))
     page = new_page(ann(team), color_scheme=scheme, viewport={"width": width, "height": 900})
     page.goto("/")
     is_live(page)
@@ -89,75 +85,12 @@ def test_a_page_that_is_cut_off_says_so_and_catches_up(new_page: NewPage, scheme
     expect(line.get_by_role("status")).to_be_empty()
     expect(page.locator(f"#gate-{second.pk}")).to_contain_text("Asked meanwhile")
     expect(page.locator(f"#gate-{first.pk}")).to_contain_text("Approved by Bob Lindqvist")
-
-
-@pytest.mark.long
-def test_on_a_phone_the_line_pushes_nothing_from_under_the_eyes_of_whoever_reads_further_down(
-    new_page: NewPage,
-) -> None:
-    gate = make_gate(team=make_team())
-    page = opened(new_page, gate, viewport={"width": 390, "height": 700})
-    page.evaluate("scrollTo(0, 300)")
-    before = bottom(page, "#a1")
-    page.evaluate("window.scrolled = scrollY")
+    # A page that missed too much to be told of it draws all of itself again; it said that it was live.
     cut(page)
-    expect(page.locator("hp-offline [role=status]")).to_contain_text("You are offline.")
-    assert page.evaluate("scrollY - scrolled") > 0, "it has room of its own"
-    assert abs(bottom(page, "#a1") - before) < 1
-
-
-@pytest.mark.long
-def test_what_could_not_be_fetched_while_it_was_away_is_fetched_when_it_is_back(new_page: NewPage) -> None:
-    """The socket had told of it and went on from there, so the fetch that failed was never made again."""
-    team = make_team()
-    page = new_page(ann(team))
-    page.goto("/")
-    is_live(page)
-    page.route("**/*", lambda route: route.abort())  # the socket goes on, and every fetch fails
-    with page.expect_event("requestfailed"):
-        gate = make_gate(team=team)
-    page.unroute_all(behavior="wait")
-    page.evaluate("document.querySelector('hp-live').socket.close()")
-    expect(page.locator(f"#gate-{gate.pk}")).to_be_visible()
-
-
-def test_a_page_that_missed_too_much_to_be_told_draws_all_of_itself_again(new_page: NewPage) -> None:
-    """It said that it was live, and showed what had been when it was cut off."""
-    team = make_team()
-    page = new_page(ann(team))
-    page.goto("/")
-    is_live(page)
-    cut(page)
-    gate = make_gate(team=team)
+    third = make_gate(team=team)
     page.evaluate("(cursor) => (document.querySelector('hp-live').cursor = cursor)", str(Cursor(2**60, 1)))
     page.context.set_offline(False)
-    expect(page.locator(f"#gate-{gate.pk}")).to_be_visible()
-
-
-def test_a_socket_alone_that_stays_away_is_told_of_and_a_decision_is_still_taken(new_page: NewPage) -> None:
-    gate = make_gate(team=make_team())
-    page = new_page(ann(gate.team))
-    away: list[bool] = []
-    sockets: list[WebSocketRoute] = []
-
-    def connect(socket: WebSocketRoute) -> None:
-        sockets.append(socket)
-        socket.close() if away else socket.connect_to_server()
-
-    page.route_web_socket(re.compile("/ws/"), connect)
-    page.goto(f"/gates/{gate.pk}/")
-    is_live(page)
-    away.append(True)
-    sockets[-1].close()
-    expect(page.locator("hp-live")).to_contain_text("Paused")
-    status = page.locator("hp-offline [role=status]")
-    expect(status).to_contain_text("Live updates are paused. This page may be out of date since")
-    expect(status).to_contain_text("What you type is kept.")
-    page.get_by_role("button", name="Hide").click()
-    expect(page.get_by_role("button", name="Hide")).to_be_hidden()
-    page.locator("label[data-choice=approve]").click()
-    page.locator("[data-commit]:visible").click()
-    expect(page.locator("#gate-news")).to_contain_text("Approved by Ann Okafor")
+    expect(page.locator(f"#gate-{third.pk}")).to_be_visible()
 
 
 def test_where_every_socket_is_ended_the_page_looks_by_itself_until_there_is_one_again(new_page: NewPage) -> None:
@@ -186,7 +119,11 @@ def test_where_every_socket_is_ended_the_page_looks_by_itself_until_there_is_one
     expect(page.locator("hp-offline [role=status]")).to_contain_text("checks for changes about every 20 seconds")
     page.route("**/gates/**", lambda route: route.abort())
     page.clock.run_for(26_000)
-    expect(page.locator("hp-offline [role=status]")).to_contain_text("may be out of date since")
+    status = page.locator("hp-offline [role=status]")
+    expect(status).to_contain_text("Live updates are paused. This page may be out of date since")
+    expect(status).to_contain_text("What you type is kept.")
+    page.get_by_role("button", name="Hide").click()
+    expect(page.get_by_role("button", name="Hide")).to_be_hidden()
     page.unroute("**/gates/**")
     ended.clear()
     page.clock.run_for(16_000)  # by then it has tried again
@@ -217,6 +154,7 @@ def test_a_decision_that_cannot_be_sent_stays_on_the_page_and_is_sent_once_later
     expect(note).to_contain_text("Not sent: you are offline. All that you entered is still here.")
     expect(page.locator("#feedback")).to_have_value("Ask for the receipt")
     expect(page.locator("[data-commit]:visible")).to_be_enabled()
+    expect(page.locator(".sending")).to_have_count(0)
     note.get_by_role("button", name="Try again").click()
     expect(note).to_contain_text("Not sent")
     page.context.set_offline(False)
@@ -249,20 +187,6 @@ def test_a_decision_whose_answer_is_lost_says_what_became_of_it_when_it_is_sent_
     assert not Event.objects.filter(kind="decision.refused", subject=gate.subject).exists()
 
 
-def test_what_was_decided_meanwhile_is_not_offered_again(new_page: NewPage) -> None:
-    gate = make_gate(team=make_team())
-    page = opened(new_page, gate)
-    cut(page)
-    page.locator("label[data-choice=approve]").click()
-    page.locator("[data-commit]:visible").click()
-    expect(page.get_by_role("alert")).to_contain_text("Not sent")
-    decide(gate, bob(gate.team))
-    page.context.set_offline(False)
-    expect(page.locator("#gate-news")).to_contain_text("Approved by Bob Lindqvist")
-    expect(page.get_by_role("button", name="Try again")).to_have_count(0)
-    expect(page.locator("[data-commit]:visible")).to_be_disabled()
-
-
 def test_a_draft_that_takes_long_to_keep_is_not_overtaken_by_the_next(new_page: NewPage) -> None:
     """Two were on their way at a time, so that the older one could arrive last and stay."""
     gate = make_gate(team=make_team())
@@ -284,63 +208,21 @@ def test_a_draft_that_takes_long_to_keep_is_not_overtaken_by_the_next(new_page: 
     until(lambda: page.evaluate("1") and [each.fields.get("args.refund/amount") for each in mine.all()] == ["98.00"])
 
 
-def test_after_an_answer_that_was_cut_off_the_next_draft_is_kept(new_page: NewPage) -> None:
-    """The page took the first for still on its way, and kept nothing from then on."""
-    gate = make_gate(team=make_team())
-    page = opened(new_page, gate)
-    page.route(
-        "**/drafts/", lambda route: route.fulfill(status=200, content_type="application/json", body="{"), times=1
-    )
-    with page.expect_response("**/drafts/"):
-        page.fill(AMOUNT, "99.50")
-    page.fill(AMOUNT, "98.00")
-    expect(page.locator("[data-draft-note]")).to_contain_text("Draft saved")
-    assert Draft.objects.get(gate=gate).fields["args.refund/amount"] == "98.00"
-
-
-@pytest.mark.long
-def test_a_draft_entered_while_cut_off_is_kept_by_the_server_when_it_is_back(new_page: NewPage) -> None:
-    gate = make_gate(team=make_team())
-    page = opened(new_page, gate)
-    cut(page)
-    page.fill(AMOUNT, "99.50")
-    expect(page.locator("[data-draft-note]")).to_contain_text("Draft not saved: offline")
-    page.context.set_offline(False)
-    expect(page.locator("[data-draft-note]")).to_contain_text("Draft saved")
-    page.reload()
-    expect(page.locator(AMOUNT)).to_have_value("99.50")
-
-
 def test_a_draft_survives_a_decision_that_was_not_sent_and_a_page_that_was_left(new_page: NewPage) -> None:
     """The browser's copy was dropped when the button was pressed, whether or not anything arrived."""
     gate = make_gate(team=make_team())
     page = opened(new_page, gate)
     cut(page)
     page.fill(AMOUNT, "99.50")
+    expect(page.locator("[data-draft-note]")).to_contain_text("Draft not saved: offline")
     page.locator("[data-commit]:visible").click()
     expect(page.get_by_role("alert")).to_contain_text("Not sent")
     page.goto("about:blank")
     page.context.set_offline(False)
     page.goto(f"/gates/{gate.pk}/")
     expect(page.locator(AMOUNT)).to_have_value("99.50")
-
-
-@pytest.mark.long
-def test_words_that_could_not_be_said_stay_and_are_said_once_later(new_page: NewPage) -> None:
-    gate = make_gate(team=make_team())
-    page = opened(new_page, gate)
-    cut(page)
-    page.fill("#ask", "Is this the same hostel?")
-    page.press("#ask", "Enter")
-    note = page.get_by_role("alert")
-    expect(note).to_contain_text("Not sent: you are offline.")
-    expect(page.locator("#ask")).to_have_value("Is this the same hostel?")
-    page.context.set_offline(False)
-    is_live(page)
-    note.get_by_role("button", name="Try again").click()
-    expect(page.locator("#gate-remarks")).to_contain_text("Is this the same hostel?")
-    expect(note).to_have_count(0)
-    assert Event.objects.filter(kind="gate.remarked", subject=gate.subject).count() == 1
+    expect(page.locator("[data-draft-note]")).to_contain_text("restored.")
+    assert Draft.objects.get(gate=gate).fields["args.refund/amount"] == "99.50", "the server has it by now"
 
 
 @pytest.mark.long
@@ -383,19 +265,6 @@ def test_a_line_that_could_not_be_added_is_added_later_and_no_decision_is_sent(n
     assert fresh(gate).status == "open"
 
 
-def test_an_order_that_has_no_key_is_not_sent_into_nothing(new_page: NewPage) -> None:
-    gate = make_gate(team=make_team())
-    page = new_page(ann(gate.team))
-    page.goto(f"/runs/{gate.run_id}/")
-    is_live(page)
-    form = page.locator("form[action$='/cancellations/']")
-    cut(page)
-    page.get_by_text("Cancel the run…").click()
-    form.evaluate("(form) => form.requestSubmit()")
-    expect(form.get_by_role("alert")).to_contain_text("Not sent: you are offline.")
-    expect(page).to_have_url(re.compile(rf"/runs/{gate.run_id}/"))
-
-
 def test_a_form_without_a_key_that_is_pressed_twice_is_sent_once(new_page: NewPage) -> None:
     """The second undo said that there was nothing to undo, and went into the audit as refused."""
     gate = make_held(make_team())
@@ -409,6 +278,7 @@ def test_a_form_without_a_key_that_is_pressed_twice_is_sent_once(new_page: NewPa
     assert page.evaluate("sent") == 1
 
 
+@pytest.mark.long
 def test_a_refusal_takes_the_place_of_the_page_with_all_that_was_entered_and_no_complaint(new_page: NewPage) -> None:
     gate = make_gate(policy=make_policy(make_team(), quorum=2))
     page = opened(new_page, gate)
@@ -426,12 +296,32 @@ def test_a_refusal_takes_the_place_of_the_page_with_all_that_was_entered_and_no_
     assert fresh(gate).decisions.count() == 1
 
 
-@pytest.mark.long
-def test_a_form_that_has_grown_old_says_so_beside_its_button(new_page: NewPage) -> None:
+class Hanging:
+    """Stands between a page and its server, which answers nothing any more once it hangs."""
+
+    def __init__(self, page: Page) -> None:
+        self.hangs = False
+        page.route_web_socket(re.compile("/ws/"), self.socket)
+
+    def socket(self, route: WebSocketRoute) -> None:
+        if self.hangs:  # a connection that nobody answers would be opened by the browser's driver itself
+            route.close()
+            return
+        server = route.connect_to_server()
+        server.on_message(lambda said: None if self.hangs else route.send(said))
+
+
+def test_a_decision_to_a_server_that_hangs_says_that_it_is_sent_and_that_nothing_is_live(new_page: NewPage) -> None:
+    """The page stood still for a minute under the word Live."""
     gate = make_gate(team=make_team())
-    page = opened(new_page, gate)
-    page.fill(AMOUNT, "99.50")
-    page.context.clear_cookies(name="csrftoken")
+    page = new_page(ann(gate.team))
+    server = Hanging(page)
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    server.hangs = True
+    page.route(f"**/gates/{gate.pk}/decisions/", lambda route: None)
+    page.locator("label[data-choice=approve]").click()
     page.locator("[data-commit]:visible").click()
-    expect(page.get_by_role("alert")).to_contain_text("This form has expired.")
-    expect(page.locator(AMOUNT)).to_have_value("99.50")
+    expect(page.locator("#decision .sending")).to_have_text("Sending…", timeout=1_000)
+    expect(page.locator("hp-live")).not_to_have_attribute("data-live", "on")
+    expect(page.locator("hp-live")).not_to_contain_text("Live")

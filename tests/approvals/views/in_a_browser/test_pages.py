@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
-from django.db.models.functions import Now
-from playwright.sync_api import BrowserContext, Page, Route, expect
+from playwright.sync_api import BrowserContext, Page, Request, expect
 
-from approvals.models import Draft, Gate
-from checkpoints.values.canonical_json import encode_canonical
-from tests.approvals.views.test_files import plan
+from approvals.models import Gate
+from tests.approvals.views.test_decisions import fresh, make_final
+from tests.approvals.views.test_files import plan, random, sha, with_file
+from tests.approvals.views.test_gate_page import make_lacking
 from tests.factories import (
     ann,
     bob,
     decide,
-    edit_amount,
     make_action,
     make_card,
     make_gate,
@@ -29,47 +30,34 @@ from tests.factories import (
     make_team,
     make_user,
 )
-from tests.harness.browser_checks import check_each_look, is_live, watched
+from tests.harness.browser_checks import check, check_each_look, is_live, watched
 from tests.harness.examples import first_alone
 
 NewPage = Callable[..., Page]
 AsUser = Callable[[BrowserContext, User], None]
-WIDE = (".gate-row-ask", ".gate-row-meta", ".gate-row-due")
 AMOUNT = "[name='args.refund/amount']"
-
-
-def fresh(gate: Gate) -> Gate:
-    return Gate.objects.get(pk=gate.pk)
 
 
 def test_a_gate_that_opens_appears_and_one_that_somebody_decides_says_so_and_leaves(new_page: NewPage) -> None:
     team = make_team()
-    first = make_gate(team=team, card=make_card(title="The first gate"))
     page = new_page(ann(team))
-    page.goto("/")
-    is_live(page)
-    second = make_gate(team=team, card=make_card(title="The second gate"))
-    row = page.locator(f"#gate-{second.pk}")
-    expect(row).to_contain_text("Just arrived")
-    expect(page.locator(".topbar [data-inbox-link] .count")).to_contain_text("2")
-    decide(first, bob(team))
-    expect(page.locator(f"#gate-{first.pk}")).to_contain_text("Approved by Bob Lindqvist")
-    expect(page.locator(f"#gate-{first.pk}")).to_have_count(0)
-    expect(row).to_be_visible()
-
-
-@pytest.mark.long
-def test_an_inbox_without_a_row_does_not_say_how_to_preview_one(new_page: NewPage) -> None:
-    team = make_team()
-    page = new_page(ann(team))
+    page.clock.install()
     page.goto("/")
     is_live(page)
     expect(page.locator("#inbox-list")).to_contain_text("You are all caught up")
     preview = page.locator("#preview")
     expect(preview).to_be_hidden()
-    make_gate(team=team)
+    first, second = (make_gate(team=team, card=make_card(title=f"The {each} gate")) for each in ("first", "second"))
+    row = page.locator(f"#gate-{second.pk}")
+    expect(row).to_contain_text("Just arrived")
     expect(preview).to_contain_text("Hover over a row")
-    expect(preview).to_be_visible()
+    expect(page.locator(".topbar [data-inbox-link] .count")).to_contain_text("2")
+    decide(first, bob(team))
+    expect(page.locator(f"#gate-{first.pk}")).to_contain_text("Approved by Bob Lindqvist")
+    Gate.objects.filter(pk=first.pk).update(closed_at=first.opened_at - timedelta(minutes=1))
+    page.clock.fast_forward(9_000)
+    expect(page.locator(f"#gate-{first.pk}")).to_have_count(0)
+    expect(row).to_be_visible()
 
 
 @pytest.mark.long
@@ -91,98 +79,30 @@ def test_the_place_in_the_list_is_kept_while_gates_come(new_page: NewPage) -> No
     assert abs(page.evaluate("scrollY") - before) < 2
 
 
-@pytest.mark.long
-def test_the_preview_is_of_the_row_where_the_cursor_came_to_rest(new_page: NewPage) -> None:
-    """While an answer was on its way only the next row's was asked for, and the last row's never."""
-    team = make_team()
-    for number in range(8):
-        make_gate(team=team, card=make_card(title=f"Gate {number}"))
-    page = new_page(ann(team))
-    page.goto("/")
-    is_live(page)
-    held: list[Route] = []
-    page.route("**/gates/*/preview/", lambda route: route.continue_() if held else held.append(route))
-    for _ in range(8):
-        page.keyboard.press("j")
-    expect(page.locator(".gate-row[data-cursor-here]")).to_contain_text("Gate 7")
-    held[0].continue_()
-    expect(page.locator("#preview h2")).to_have_text("Gate 7")
-
-
-@pytest.mark.long
-def test_on_a_wide_screen_a_row_has_two_lines(new_page: NewPage) -> None:
-    """The column of what it is about was as wide as its words, and pressed the words beside it into three lines."""
-    team = make_team()
-    told = {"title": "Refund £12,480.00 and reply to Northgate Hostel", "amount": "£12,480.00"}
-    for whom, resource in (
-        ("Northgate Hostel and Baths, Loom & Lantern", "order 1"),
-        ("Ann", "3 articles from Medline Wholesale Ltd"),
-    ):
-        gate = make_gate(team=team, card=make_card(**told, for_whom=whom, resource=resource))
-        Gate.objects.filter(pk=gate.pk).update(opened_at=gate.opened_at - timedelta(minutes=1))
-    page = new_page(ann(team), viewport={"width": 1440, "height": 900})
-    page.goto("/")
-    for row in page.locator(".gate-row").all():
-        [ask, meta] = (row.locator(part).bounding_box() for part in (".gate-row-ask", ".gate-row-meta"))
-        assert ask is not None
-        assert meta is not None
-        assert max(ask["height"], meta["height"]) < 24
-
-
-def test_on_a_wide_screen_a_title_and_what_is_told_of_it_have_the_rows_width(new_page: NewPage) -> None:
-    """A long title broke in its middle, and the marks below it ended where the deadline began."""
-    team = make_team()
-    title = "Refund £12,480.00 and reply to Northgate Hostel and Baths about the articles from Medline"
-    make_gate(team=team, card=make_card(title=title, amount=""))
-    page = new_page(ann(team), viewport={"width": 1440, "height": 900})
-    page.goto("/")
-    [ask, meta, due] = (page.locator(f".gate-row {part}").bounding_box() for part in WIDE)
-    assert ask is not None
-    assert meta is not None
-    assert due is not None
-    first = page.locator(".gate-row-ask a").evaluate("link => link.getClientRects()[0].width")
-    assert first > ask["width"] * 0.8
-    assert abs(ask["x"] + ask["width"] - due["x"]) <= 24, "there are two gaps, and no amount, between"
-    assert abs(meta["x"] + meta["width"] - due["x"] - due["width"]) < 1
-
-
-def test_somebody_is_faster_and_a_half_typed_edit_survives(new_page: NewPage) -> None:
-    team = make_team()
-    gate = make_gate(team=team)
-    page = new_page(ann(team))
-    page.goto(f"/gates/{gate.pk}/")
-    is_live(page)
-    page.fill(AMOUNT, "99.5")
-    decide(gate, bob(team))
-    expect(page.locator("#gate-news")).to_contain_text("Approved by Bob Lindqvist")
-    expect(page.locator("#gate-line")).to_contain_text("Approved by Bob Lindqvist")
-    expect(page.locator(AMOUNT)).to_have_value("99.5")
-    expect(page.locator(AMOUNT)).to_be_focused()
-    expect(page.locator("[data-commit]:visible")).to_be_disabled()
-    expect(page.locator("#decide")).to_contain_text("Approved by Bob Lindqvist")
-    expect(page.locator("#decide .impact:visible")).to_have_count(0)
-    expect(page.locator("#ask-back")).to_contain_text("the gate is closed")
-    expect(page.locator(".snooze, .ask-form > .hint").filter(visible=True)).to_have_count(0)
-    expect(page.locator("#gate-place")).not_to_contain_text("1 of 1")
-    expect(page.locator(".topbar [data-inbox-link] .count")).to_be_hidden()
-
-
-@pytest.mark.parametrize("reloaded", first_alone([False, True]))
-def test_what_can_no_longer_happen_goes_with_the_gate(new_page: NewPage, reloaded: bool) -> None:
+def test_somebody_is_faster_and_a_half_typed_edit_survives_but_nothing_that_can_no_longer_happen(
+    new_page: NewPage,
+) -> None:
     """The deadline, what a yes would do, and the keys stood until the page was loaded again."""
-    team = make_team()
     card = make_card(actions=[make_action(), make_action(id="reply", effect="reply", pinned=[])])
-    gate = make_gate(policy=make_policy(team, deadline=timedelta(days=2)), card=card)
+    gate = make_gate(policy=make_policy(team := make_team(), deadline=timedelta(days=2)), card=card)
     page = new_page(ann(team))
     page.goto(f"/gates/{gate.pk}/")
     is_live(page)
     cells, keys = page.locator("#gate-head .cells"), page.locator(".gate-side > .keys, .action .key")
     expect(cells.locator("dt")).to_have_text(["Risk", "Deadline", "If approved", "Policy"])
     assert keys.filter(visible=True).count() > len(["a", "e", "r"])
+    page.fill(AMOUNT, "99.5")
     decide(gate, bob(team))
-    expect(page.locator("#gate-news")).to_contain_text("Approved by Bob Lindqvist")
-    if reloaded:
-        page.reload()
+    for part in ("#gate-news", "#gate-line", "#decide"):
+        expect(page.locator(part)).to_contain_text("Approved by Bob Lindqvist")
+    expect(page.locator(AMOUNT)).to_have_value("99.5")
+    expect(page.locator(AMOUNT)).to_be_focused()
+    expect(page.locator("[data-commit]:visible")).to_be_disabled()
+    expect(page.locator("#ask-back")).to_contain_text("the gate is closed")
+    expect(page.locator("#decide .impact:visible")).to_have_count(0)
+    expect(page.locator(".snooze, .ask-form > .hint").filter(visible=True)).to_have_count(0)
+    expect(page.locator("#gate-place")).not_to_contain_text("1 of 1")
+    expect(page.locator(".topbar [data-inbox-link] .count")).to_be_hidden()
     expect(cells.locator("dt")).to_have_text(["Risk", "Policy"])
     expect(keys.filter(visible=True)).to_have_count(0)
     [grid, last] = (each.bounding_box() for each in (cells, cells.locator("> div").last))
@@ -191,157 +111,93 @@ def test_what_can_no_longer_happen_goes_with_the_gate(new_page: NewPage, reloade
     assert abs(grid["x"] + grid["width"] - last["x"] - last["width"]) < 2
 
 
-def test_another_version_is_announced_with_its_difference_and_the_edit_is_kept(new_page: NewPage) -> None:
-    team = make_team()
-    gate = make_gate(policy=make_policy(team, quorum=2))
-    page = new_page(ann(team))
-    page.goto(f"/gates/{gate.pk}/")
-    is_live(page)
-    page.fill(AMOUNT, "99.50")
-    decide(gate, bob(team), "edit", arguments=edit_amount(gate, "7.00"))
-    news = page.locator("#gate-news")
-    expect(news).to_contain_text("Bob Lindqvist edited this gate")
-    expect(news.locator("ins")).to_have_text("7.00")
-    expect(page.locator(AMOUNT)).to_have_value("99.50")
-    page.locator("[data-commit]:visible").click()
-    expect(page.locator("#refusal")).to_contain_text("your decision was not sent")
-    expect(page.locator(AMOUNT)).to_have_value("99.50")
-    assert fresh(gate).status == "open"
-
-
-def test_a_draft_outlives_the_page_and_put_back_drops_it(new_page: NewPage) -> None:
-    team = make_team()
-    gate = make_gate(team=team)
-    page = new_page(ann(team))
-    page.goto(f"/gates/{gate.pk}/")
-    page.fill(AMOUNT, "99.50")
-    expect(page.locator("[name=verdict][value=edit]")).to_be_checked()
-    page.reload()
-    is_live(page)
-    expect(page.locator(AMOUNT)).to_have_value("99.50")
-    page.get_by_role("button", name="Reset").first.click()
-    expect(page.locator(AMOUNT)).to_have_value("120.00")
-    page.reload()
-    expect(page.locator(AMOUNT)).to_have_value("120.00")
-
-
-@pytest.mark.long
-def test_a_page_drawn_before_the_newest_draft_was_kept_shows_it_nevertheless(new_page: NewPage) -> None:
-    """Leaving a page sends its draft, and the next page may be drawn before that arrives."""
+def test_what_is_typed_is_shown_in_all_places_foretold_and_kept_and_enter_sends_nothing(new_page: NewPage) -> None:
+    """The field said 30.00 and the button "Approve €120.00"; a listener on the form heard nothing of its fields."""
     gate = make_gate(team=(team := make_team()))
-    reviewer = ann(team)
-    page = new_page(reviewer)
-    page.goto(f"/gates/{gate.pk}/")
-    page.fill(AMOUNT, "99.50")
-    expect(page.locator("[data-draft-note]")).to_contain_text("Draft saved")
-    left = json.dumps({"seen": page.locator("[name=draft_seen]").input_value(), "fields": [["comment", "Hm"]]})
-    stored = f"hp-draft:{reviewer.pk}:{gate.pk}"
-    page.add_init_script(f"if (!sessionStorage.once) localStorage[{stored!r}] = {left!r}; sessionStorage.once = 1;")
-
-    newer = Draft.objects.get(gate=gate).fields | {"args.refund/amount": "77.00", "key": "of-another-page"}
-
-    def newer_first(route: Route) -> None:
-        if "Hm" in (route.request.post_data or ""):
-            Draft.objects.filter(gate=gate).update(kept_at=Now(), body=encode_canonical(newer))
-        route.continue_()
-
-    page.route("**/drafts/", newer_first)
-    page.reload()
-    expect(page.locator(AMOUNT)).to_have_value("77.00")
-
-
-@pytest.mark.long
-def test_a_draft_goes_on_being_kept_after_a_refused_send(new_page: NewPage) -> None:
-    """ "Another page of yours keeps a newer draft", with one page open."""
-    team = make_team()
-    gate = make_gate(team=team)
-    page = new_page(ann(team))
-    note = page.locator("[data-draft-note]")
-    page.goto(f"/gates/{gate.pk}/")
-    page.fill(AMOUNT, "99.50")
-    expect(note).to_contain_text("Draft saved")
-    page.reload()
-    page.fill(AMOUNT, "no amount")
-    page.locator("[data-commit]:visible").click()
-    expect(page.locator("#refusal")).to_be_visible()
-    expect(note).to_contain_text("Draft saved")
-    page.fill(AMOUNT, "88.25")
-    with page.expect_response("**/drafts/") as kept:
-        page.locator(AMOUNT).blur()
-    assert kept.value.status == 200
-    expect(note).to_contain_text("Draft saved")
-    page.reload()
-    expect(page.locator(AMOUNT)).to_have_value("88.25")
-
-
-def test_control_enter_in_another_box_sends_that_box_and_no_decision(new_page: NewPage) -> None:
-    """It sent the decision, and the question was lost."""
-    team = make_team()
-    gate = make_gate(team=team)
     page = new_page(ann(team))
     page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.url.endswith("/decisions/") else None)
+    pin, button = page.locator("[data-pin='args.refund/amount']"), page.locator("[data-commit]:visible")
+    edits = page.locator("[name=verdict][value=edit]")
+    before = pin.inner_text()
     page.keyboard.press("a")
-    page.keyboard.press("c")
-    page.keyboard.type("Was it two frames?")
-    page.keyboard.press("Control+Enter")
-    expect(page.locator("#gate-remarks")).to_contain_text("Was it two frames?")
-    expect(page.locator("#ask")).to_have_value("")
-    assert fresh(gate).status == "open"
-    page.keyboard.press("Control+k")
-    page.keyboard.type("nothing")
-    page.keyboard.press("Control+Enter")
-    assert fresh(gate).status == "open"
+    expect(button).to_contain_text("Approve: pay €120.00, reply")
+    with page.expect_response(f"**/gates/{gate.pk}/impacts/") as answer:
+        page.fill(AMOUNT, "30.00")
+    assert "30.00" in str(answer.value.request.post_data)
+    expect(page.locator("#edit-impact .impact:visible")).to_contain_text("If you approve with your edit")
+    expect(page.locator(AMOUNT)).to_be_focused()
+    expect(pin.locator("del")).to_have_text("120.00")
+    expect(pin.locator("ins")).to_have_text("30.00")
+    expect(button).to_contain_text("Approve with edit")
+    page.press(AMOUNT, "Enter")
+    page.locator("label[data-choice=approve]").click()
+    expect(edits).to_be_checked()
+    page.reload()
+    is_live(page)
+    expect(page.locator(AMOUNT)).to_have_value("30.00")
+    page.get_by_role("button", name="Reset").first.click()
+    expect(pin).to_have_text(before)
+    expect(button).to_have_count(0)
+    page.reload()
+    expect(page.locator(AMOUNT)).to_have_value("120.00")
+    assert sent == []
 
 
-def test_the_key_to_edit_puts_the_caret_into_the_first_field(new_page: NewPage) -> None:
-    """What was typed next were keys: a "g" and an "i" in it left the page."""
-    gate = make_gate(team=make_team())
+def test_a_gate_is_found_edited_spoken_of_and_rejected_by_keyboard_alone(new_page: NewPage) -> None:
+    """A key typed itself into the field to which it leads; `r` and Control-Enter ended the run without a word."""
+    gate, mate = make_final(), make_user("Žofie Nováková")
+    mate.groups.add(gate.team)
     page = new_page(ann(gate.team))
-    page.goto(f"/gates/{gate.pk}/")
-    page.keyboard.press("e")
-    expect(page.locator("[name=verdict][value=edit]")).to_be_checked()
-    expect(page.locator(".action .item :focus")).to_have_count(1)
-    page.keyboard.type("g i")
-    expect(page.locator(".action .item :focus")).to_have_value(re.compile("g i"))
-    expect(page).to_have_url(re.compile(rf"/gates/{gate.pk}/$"))
-
-
-def test_a_gate_is_decided_by_keyboard_alone(new_page: NewPage) -> None:
-    team = make_team()
-    gate = make_gate(team=team)
-    page = new_page(ann(team))
     page.goto("/")
+    is_live(page)
+    page.keyboard.press("/")
+    page.keyboard.type("refund")
+    expect(page.locator("#q")).to_have_value("refund")
+    page.goto("/")
+    is_live(page)
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(rf"/gates/{gate.pk}/$"))
     is_live(page)  # its scripts listen by now
-    page.keyboard.press("r")
-    expect(page.locator("#feedback")).to_be_focused()
-    page.keyboard.type("a e r ? stay words")
-    expect(page.locator("[name=verdict][value=reject]")).to_be_checked()
-    page.keyboard.press("Tab")
-    expect(page.locator("[name=then][value=back]")).to_be_focused()
-    page.keyboard.press("Control+Enter")
-    expect(page.locator("#gate-news")).to_contain_text("Rejected by Ann Okafor")
-    assert bytes(fresh(gate).outcome.feedback).decode() == "a e r ? stay words"
-
-
-def test_a_key_that_is_held_down_is_not_typed_into_the_field_to_which_it_leads(new_page: NewPage) -> None:
-    """The reason of a rejection began with as many letters as the keyboard had repeated."""
-    gate = make_gate(team=(team := make_team()))
-    page = new_page(ann(team))
-    page.goto(f"/gates/{gate.pk}/")
-    is_live(page)
-    page.keyboard.down("r")
-    expect(page.locator("#feedback")).to_be_focused()
+    page.keyboard.press("e")
+    expect(page.locator("[name=verdict][value=edit]")).to_be_checked()
+    page.keyboard.type("g i")  # which are keys elsewhere, and led away
+    expect(page.locator(".action .item :focus")).to_have_value(re.compile("g i"))
+    page.keyboard.press("Control+z")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("c")
+    page.keyboard.type("Two frames ar? @žof")
+    expect(page.locator("#mentions [role=option]")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page.locator("#ask")).to_have_value(f"Two frames ar? @{mate.username} ")
+    page.keyboard.press("Control+Enter")  # sends that box, and no decision
+    expect(page.locator("#gate-remarks")).to_contain_text("Two frames ar?")
+    page.evaluate("document.activeElement.blur()")
     for _ in range(3):
         page.keyboard.down("r")  # held, so that the keyboard repeats it
     page.keyboard.up("r")
+    expect(page.locator("#feedback")).to_be_focused()
+    button = page.locator("[data-commit]:visible")
+    page.keyboard.press("Control+Enter")
+    expect(button).to_contain_text("Write a reason to reject")
     page.keyboard.type("refund rests")
     expect(page.locator("#feedback")).to_have_value("refund rests")
+    expect(button).to_contain_text("Choose what happens next")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("[name=then]").first).to_be_focused()
+    assert fresh(gate).status == "open"
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("[name=then][value=stop]")).to_be_checked()
+    expect(button).to_contain_text("Reject and close this gate")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#gate-news")).to_contain_text("Rejected by Ann Okafor")
+    assert bytes(fresh(gate).outcome.feedback).decode() == "refund rests"
 
 
-def test_a_key_that_is_held_down_sends_no_decision(new_page: NewPage) -> None:
+def test_a_key_that_is_held_down_sends_no_decision_and_single_keys_can_be_switched_off(new_page: NewPage) -> None:
     """Held on from the decision before, it sent the next gate's too where a draft had chosen one."""
     gate = make_gate(team=make_team())
     page = new_page(ann(gate.team))
@@ -351,68 +207,48 @@ def test_a_key_that_is_held_down_sends_no_decision(new_page: NewPage) -> None:
     page.evaluate("document.activeElement.blur()")
     for key in ("Enter", "Control", "Enter"):
         page.keyboard.down(key)
+    for key in ("Enter", "Control"):
+        page.keyboard.up(key)
     assert page.locator(".sending").count() == 0
     assert fresh(gate).status == "open"
-
-
-def test_single_keys_can_be_switched_off_and_are_listed(new_page: NewPage) -> None:
-    team = make_team()
-    gate = make_gate(team=team)
-    page = new_page(ann(team))
-    page.goto(f"/gates/{gate.pk}/")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
     page.get_by_label("Enable single-key shortcuts").uncheck()
     page.get_by_role("button", name="Close").click()
     page.reload()
+    page.keyboard.press("r")
+    expect(page.locator("[name=verdict][value=reject]")).not_to_be_checked()
+
+
+def test_control_enter_at_a_gate_that_lacks_something_goes_where_it_is_filled_in(new_page: NewPage) -> None:
+    """It was sent, and refused with the advice to choose an approval that is not offered there."""
+    card = make_card(actions=[make_action(), make_action(id="letter", pointer="/order", effect="reply", pinned=[])])
+    gate = make_gate(team=make_team(), card=card)
+    page = new_page(ann(gate.team))
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    button = page.locator("[data-commit]:visible")
+    page.locator("#action-refund label[data-choice=approve]").click()
+    expect(button).to_contain_text("1 action still needs a verdict")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#action-letter [data-ballot]").first).to_be_focused()
+    expect(page.locator("#action-letter")).to_be_in_viewport()
     page.keyboard.press("a")
-    expect(page.locator("[name=verdict]:checked")).to_have_count(0)
+    expect(button).to_contain_text("Approve: pay")
+    page.locator("#decide label[data-choice=reject]").click()
+    expect(page.locator("#feedback")).to_be_visible()
+    expect(page.locator("[name^='reason.']").filter(visible=True)).to_have_count(0)  # one for all
+    assert fresh(gate).status == "open"
+    page.goto(f"/gates/{make_lacking(gate.team).pk}/")
+    is_live(page)
+    expect(button).to_contain_text("Fill in: Order number")
+    page.keyboard.press("Control+Enter")
+    page.keyboard.type("4417")
+    expect(page.locator("[name$='/order']")).to_have_value("4417")
+    expect(button).to_contain_text("Approve with edit")
 
 
-def test_a_key_of_a_text_field_puts_the_cursor_into_it(new_page: NewPage) -> None:
-    """`c` and `/` clicked the field, which a script's click does not focus: what was typed next were single keys."""
-    team = make_team()
-    gate = make_gate(team=team)
-    page = new_page(ann(team))
-    page.goto(f"/gates/{gate.pk}/")
-    page.keyboard.press("c")
-    page.keyboard.type("ar?")
-    expect(page.locator("#ask")).to_have_value("ar?")
-    page.goto("/")
-    page.keyboard.press("/")
-    page.keyboard.type("refund")
-    expect(page.locator("#q")).to_have_value("refund")
-
-
-def test_a_colleague_is_found_by_a_name_in_any_letters(new_page: NewPage) -> None:
-    """The list closed at the first letter that is not English."""
-    team = make_team()
-    gate, mate = make_gate(team=team), make_user("Žofie Nováková", team)
-    page = new_page(ann(team))
-    page.goto(f"/gates/{gate.pk}/")
-    page.locator("#ask").focus()
-    page.keyboard.type("@žof")
-    expect(page.locator("#mentions [role=option]")).to_have_count(1)
-    page.keyboard.press("Enter")
-    expect(page.locator("#ask")).to_have_value(f"@{mate.username} ")
-
-
-def test_enter_in_a_field_sends_no_decision(new_page: NewPage) -> None:
-    team = make_team()
-    gate = make_gate(team=team)
-    page = new_page(ann(team))
-    page.goto(f"/gates/{gate.pk}/")
-    sent: list[str] = []
-    page.on("request", lambda request: sent.append(request.url) if request.url.endswith("/decisions/") else None)
-    page.fill(AMOUNT, "1.00")
-    page.press(AMOUNT, "Enter")
-    page.locator("label[data-choice=reject]").click()
-    expect(page.locator("[name=verdict][value=reject]")).to_be_checked()
-    assert sent == []
-
-
-@pytest.mark.parametrize("field", ["[name=verdict][value=approve]", "[name=follow]", "[type=date]"])
-def test_enter_in_a_choice_or_a_date_sends_no_decision(new_page: NewPage, field: str) -> None:
+def test_enter_in_a_choice_or_a_date_sends_no_decision(new_page: NewPage) -> None:
     """There Chromium presses the first button that is not disabled, which was the one to approve."""
     team = make_team()
     edited = plan(due={"type": "string", "format": "date"})
@@ -424,14 +260,14 @@ def test_enter_in_a_choice_or_a_date_sends_no_decision(new_page: NewPage, field:
     page.goto(f"/gates/{gate.pk}/")
     is_live(page)
     page.locator("label[data-choice=approve]").click()
-    page.press(field, "Enter")
-    assert page.locator(".sending").count() == 0
+    for field in ("[name=verdict][value=approve]", "[name=follow]", "[type=date]"):
+        page.press(field, "Enter")
+        assert page.locator(".sending").count() == 0
     assert fresh(gate).status == "open"
 
 
 def test_without_script_a_gate_is_edited_refused_and_decided(new_page: NewPage) -> None:
-    team = make_team()
-    gate = make_gate(team=team)
+    gate = make_gate(team=(team := make_team()))
     page = new_page(ann(team), java_script_enabled=False)
     page.goto("/")
     page.get_by_role("link", name="Refund €120.00 to Marit").click()
@@ -449,23 +285,6 @@ def test_without_script_a_gate_is_edited_refused_and_decided(new_page: NewPage) 
     assert fresh(gate).status == "decided"
 
 
-def test_signing_in_and_out_by_the_form(new_page: NewPage) -> None:
-    team = make_team()
-    user = make_user("Ann Okafor", team, password="correct horse")
-    page = new_page()
-    page.goto("/gates/1/")
-    page.fill("[name=login]", user.username)
-    page.fill("[name=password]", "wrong")
-    page.get_by_role("button", name="Sign in", exact=True).click()
-    expect(page.get_by_role("alert")).to_be_visible()
-    page.fill("[name=password]", "correct horse")
-    page.get_by_role("button", name="Sign in", exact=True).click()
-    page.goto("/")
-    page.locator(".account summary").click()
-    page.get_by_role("button", name="Sign out").click()
-    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
-
-
 def test_a_page_goes_on_for_nobody_but_its_reader(new_page: NewPage, as_user: AsUser) -> None:
     """Somebody else signed in beside it, and it went on with what they may see, under the name of the one before."""
     gate = make_gate(team=make_team())
@@ -475,17 +294,6 @@ def test_a_page_goes_on_for_nobody_but_its_reader(new_page: NewPage, as_user: As
     as_user(page.context, bob(gate.team))
     page.evaluate("document.querySelector('hp-live').socket.close()")
     expect(page.locator("hp-live")).to_contain_text("Signed out")
-
-
-def test_the_live_mark_says_when_the_server_is_out_of_reach(new_page: NewPage) -> None:
-    page = new_page(ann(make_team()))
-    page.goto("/")
-    is_live(page)
-    page.context.set_offline(True)
-    page.evaluate("document.querySelector('hp-live').socket.close()")
-    expect(page.locator("hp-live")).to_contain_text("Offline")
-    page.context.set_offline(False)
-    is_live(page)
 
 
 @pytest.mark.examples
@@ -499,8 +307,11 @@ def test_the_pages_have_no_fault_that_axe_can_find_and_break_no_policy(new_page:
     page, stranger = new_page(ann(team)), new_page()
     said, said_to_stranger = watched(page), watched(stranger)
     faults = check_each_look(stranger, "/accounts/login/", said_to_stranger)
-    for address in ("/", "/?queue=decided", *(f"/gates/{each.pk}/" for each in (gate, recovery, closed))):
-        faults += check_each_look(page, address, said)
+    root = new_page(make_user("Root", superuser=True))
+    faults += check(root, "/admin/approvals/policy/add/", watched(root))
+    faults += check_each_look(page, "/", said)
+    for address in (f"/gates/{recovery.pk}/", f"/gates/{closed.pk}/"):
+        faults += check(page, address, said)
     page.goto(f"/gates/{gate.pk}/")
     page.fill(AMOUNT, "7.00")
     page.locator("label[data-choice=reject]").click()
@@ -508,28 +319,93 @@ def test_the_pages_have_no_fault_that_axe_can_find_and_break_no_policy(new_page:
     assert faults == []
 
 
-def test_the_pinned_amount_and_the_button_follow_what_is_typed(new_page: NewPage) -> None:
-    team = make_team()
-    gate = make_gate(team=team)
-    page = new_page(ann(team))
-    page.goto(f"/gates/{gate.pk}/")
-    pin = page.locator("[data-pin='args.refund/amount']")
-    before = pin.inner_text()
-    page.fill(AMOUNT, "30.00")
-    expect(pin.locator("del")).to_have_text("120.00")
-    expect(pin.locator("ins")).to_have_text("30.00")
-    expect(page.locator("[data-commit]:visible")).to_contain_text("Approve with edit")
-    page.get_by_role("button", name="Reset").first.click()
-    expect(pin).to_have_text(before)
+def note(loaded: list[str], path: str, request: Request) -> None:
+    if request.url.split("?")[0].endswith(path):
+        loaded.append(request.resource_type)
 
 
-def test_on_a_small_screen_with_edits_goes_to_the_first_field(new_page: NewPage) -> None:
-    team = make_team()
-    gate = make_gate(team=team)
-    page = new_page(ann(team))
-    page.set_viewport_size({"width": 390, "height": 844})
+def test_gates_are_decided_one_after_the_other_by_keys_alone(new_page: NewPage) -> None:
+    """After each decision one went back to the list and looked for the next."""
+    policy = make_policy(make_team())
+    gates = [make_gate(policy=policy, card=make_card(title=f"Refund {number}")) for number in (1, 2, 3)]
+    page = new_page(ann(policy.team))
+    page.goto(f"/gates/{gates[0].pk}/")
+    for gate, following in pairwise(gates):
+        is_live(page)
+        loaded: list[str] = []
+        page.on("request", partial(note, loaded, f"/gates/{following.pk}/"))
+        page.keyboard.press("a")
+        page.keyboard.press("Control+Enter")
+        page.wait_for_url(f"**/gates/{following.pk}/?decided={gate.pk}")
+        expect(page.locator("#followed")).to_contain_text("Your decision was recorded. Approved by Ann Okafor")
+        expect(page.locator("h1")).to_be_focused()
+        assert loaded == ["document"], "once, and not for the script that asked first"
+        assert fresh(gate).status == "decided"
+    is_live(page)
+    page.keyboard.press("a")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#gate-line")).to_contain_text("Approved by Ann Okafor")
+    assert [fresh(gate).status for gate in gates] == ["decided"] * 3
+
+
+PASSWORD = "open sesame again"
+ASKS_AGAIN = "document.querySelector('hp-live').socket.send(JSON.stringify({ watch: ['gate:1'], looking: 0 }))"
+COMMIT = "[data-for='approve'][data-commit]"
+
+
+@pytest.mark.parametrize("scripts", first_alone([True, False]))
+@pytest.mark.examples
+def test_sent_asked_confirmed_and_sent(new_page: NewPage, scripts: bool) -> None:
+    """Another tab said that somebody had signed out, who had only given the password again."""
+    gate = make_gate(policy=make_policy(make_team(), step_up=True))
+    page = new_page(make_user("Ann Okafor", gate.team, password=PASSWORD), java_script_enabled=scripts)
+    said = watched(page)
+    other = page.context.new_page()
+    other.goto("/")
+    if scripts:
+        is_live(other)
     page.goto(f"/gates/{gate.pk}/")
-    page.get_by_role("link", name="With edits").click()
-    expect(page.locator("[name=verdict][value=edit]")).to_be_checked()
-    expect(page.locator(AMOUNT)).to_be_focused()
-    expect(page.locator(AMOUNT)).to_be_in_viewport()
+    expect(page.locator("#step-up")).to_contain_text("You will confirm who you are")
+    page.locator(".segments label", has_text="Approve").click()
+    page.locator(".comment summary").click()
+    page.fill("#comment", "As agreed by telephone")
+    page.locator(COMMIT).click()
+    expect(page.get_by_role("heading", name="Confirm who you are")).to_be_visible()
+    if scripts:
+        assert check(page, "", said) == []
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Confirm", exact=True).click()
+    expect(page.locator("#step-up")).to_contain_text("You confirmed who you are")
+    expect(page.locator("#comment")).to_have_value("As agreed by telephone")
+    assert Gate.objects.get(pk=gate.pk).status == "open"
+    if scripts:
+        with other.expect_websocket():  # the server finds that the old key is nobody's, and ends the socket
+            other.evaluate(ASKS_AGAIN)
+        second = make_gate(policy=gate.policy)
+        expect(other.locator(f"#gate-{second.pk}")).to_be_visible()
+    page.locator(COMMIT).click()
+    expect(page.locator("#gate-head")).not_to_have_attribute("data-status", "open")
+    [decision] = gate.decisions.all()
+    assert (decision.verdict, decision.words) == ("approve", "As agreed by telephone")
+
+
+def test_a_chosen_file_is_uploaded_and_said_and_survives_a_reload(new_page: NewPage, tmp_path: Path) -> None:
+    old, new = random(), random()
+    gate = with_file(old, team=(team := make_team()), name="old.png")
+    chosen = tmp_path / "new.png"
+    chosen.write_bytes(new)
+    page = new_page(ann(team))
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    page.set_input_files("[type=file]", chosen)
+    expect(page.locator("[data-file]")).to_have_value(re.compile(sha(new)))
+    expect(page.locator(".my-edit ins")).to_contain_text("new.png")
+    expect(page.locator('[name="verdict"][value="edit"]')).to_be_checked()
+    struck = page.locator(".file-ref").first
+    expect(struck).to_have_css("text-decoration-line", "line-through")
+    expect(page.locator("[data-draft-note]")).to_contain_text("Draft saved")
+    page.reload()
+    expect(page.locator(".item .was ins")).to_contain_text("new.png")
+    page.click("[data-put-back]:visible")
+    expect(struck).to_have_css("text-decoration-line", "none")
+    expect(page.locator("[data-file]")).to_have_value(re.compile(sha(old)))

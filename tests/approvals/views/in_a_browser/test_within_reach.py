@@ -7,12 +7,11 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from approvals.decisions.undoing.take_back import take_back
 from approvals.gates import remarks
 from approvals.models import Gate
 from tests.agents.serving.test_unrun import begin
 from tests.approvals.decisions.undoing.windows import make_held, now
-from tests.factories import ann, bob, decide, make_card, make_gate, make_team
+from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team, make_user
 from tests.harness.browser_checks import check, composing, is_live, watched
 from tests.harness.examples import first_alone
 
@@ -70,10 +69,13 @@ def test_a_whole_approval_is_made_in_the_middle_of_a_long_page_without_scrolling
 
 
 @each_way
-def test_escape_and_close_put_the_reader_back_where_they_were_with_nothing_chosen(
+def test_a_sheet_that_is_open_is_all_there_is_and_is_left_with_nothing_chosen_or_for_the_fields(
     new_page: NewPage, phone: dict[str, int]
 ) -> None:
-    page = opened(new_page, long_gate(), phone)
+    """An input method takes Escape for itself, which closed the sheet. A key pressed what it covers all the same."""
+    gate = long_gate()
+    page = opened(new_page, gate, phone)
+    is_live(page)
     page.evaluate("scrollTo(0, document.documentElement.scrollHeight / 2)")
     at = page.evaluate("scrollY")
     dock = page.locator(".decide-dock")
@@ -90,93 +92,40 @@ def test_escape_and_close_put_the_reader_back_where_they_were_with_nothing_chose
         assert page.locator("[inert]").count() == 0
         assert abs(page.evaluate("scrollY") - at) < 2
         expect(dock.get_by_role("link", name="Reject")).to_be_focused()
-
-
-def test_what_the_sheet_covers_is_out_of_reach(new_page: NewPage) -> None:
-    """A key pressed it all the same, and a part of it that was drawn again could have the focus."""
-    gate = long_gate()
-    page = opened(new_page, gate, UPRIGHT)
-    is_live(page)
-    page.locator(".decide-dock").get_by_role("link", name="Reject").click()
+    dock.get_by_role("link", name="Reject").click()
+    said = watched(page)
+    assert check(page, "", said) == []
     page.locator("#decide [name=then]").first.focus()
     page.evaluate("addEventListener('click', ({ target }) => (window.pressed = target.dataset.hotkey), true)")
     page.keyboard.press("g")
     assert page.evaluate("window.pressed") is None
     remarks.remark(gate, by=bob(gate.team), text="Look at this.", key="1")
     expect(page.locator("#gate-remarks")).to_contain_text("Look at this.")
-    assert page.evaluate("document.querySelector('#gate-agreement').inert")
-
-
-def test_escape_out_of_a_half_composed_word_leaves_the_sheet_open(new_page: NewPage) -> None:
-    """It closed the sheet and took the choice back; an input method takes Escape for itself."""
-    page = opened(new_page, long_gate(), UPRIGHT)
-    page.locator(".decide-dock").get_by_role("link", name="Reject").click()
+    assert page.evaluate("document.querySelector('#gate-agreement').inert"), "though it was drawn again"
     page.locator("#feedback").focus()
     composing(page, "か")
     page.keyboard.press("Escape")
     expect(page.locator("[data-sheet] #feedback")).to_be_visible()
     expect(page.locator("[name=verdict][value=reject]")).to_be_checked()
-
-
-@pytest.mark.long
-def test_what_has_the_focus_in_the_sheet_is_not_under_its_button(new_page: NewPage) -> None:
-    page = opened(new_page, long_gate(), UPRIGHT)
-    page.locator(".decide-dock").get_by_role("link", name="Reject").click()
-    for _ in range(12):
-        page.keyboard.press("Tab")
-        over = page.evaluate(
-            """() => {
-              const [field, bar] = [document.activeElement, document.querySelector("#decide .commits")];
-              if (!document.querySelector("#decide").contains(field)) return "left";
-              if (bar.contains(field) || field.classList.contains("sr")) return false;
-              const [a, b] = [field, bar].map((each) => each.getBoundingClientRect());
-              return a.bottom > b.top + 1 && a.top < b.bottom;
-            }"""
-        )
-        assert over in (False, "left")
-
-
-@pytest.mark.long
-def test_an_edit_leads_from_the_sheet_to_the_fields(new_page: NewPage) -> None:
-    page = opened(new_page, long_gate(), UPRIGHT)
-    page.locator(".decide-dock").get_by_role("link", name="Approve").click()
     page.locator("#decide label[data-choice=edit]").click()
     expect(page.locator("body")).not_to_have_attribute("data-sheet", "")
     assert page.locator("[inert]").count() == 0
     expect(page.locator("[name='args.refund/amount']")).to_be_focused()
-    page.keyboard.type("3")
-    expect(page.locator(".commits [data-commit]:visible")).to_contain_text("Approve with edit")
 
 
 @each_way
-def test_the_sheet_has_no_fault_of_access(new_page: NewPage, phone: dict[str, int]) -> None:
-    page = opened(new_page, long_gate(), phone)
-    said = watched(page)
-    page.locator(".decide-dock").get_by_role("link", name="Approve").click()
-    assert check(page, "", said) == []
-
-
-@pytest.mark.long
-def test_without_a_script_the_bar_leads_to_the_form(new_page: NewPage) -> None:
-    gate = long_gate()
-    page = new_page(ann(gate.team), viewport=UPRIGHT, java_script_enabled=False)
-    page.goto(f"/gates/{gate.pk}/")
-    page.locator(".decide-dock").get_by_role("link", name="Approve").click()
-    expect(page.locator("#decide label[data-choice=approve]")).to_be_in_viewport()
-    page.locator("#decide label[data-choice=approve]").click()
-    page.locator(".commits [data-commit]:visible").click()
-    expect(page.locator("#gate-news")).to_contain_text("Approved by Ann Okafor")
-
-
-@each_way
-def test_the_undo_is_within_reach_too_and_counts_down(new_page: NewPage, phone: dict[str, int]) -> None:
-    team = make_team()
-    gate = make_held(team)
-    person = ann(team)
-    decide(gate, person)
+def test_a_decision_is_seen_as_it_happens_with_its_undo_within_reach_that_counts_down(
+    new_page: NewPage, phone: dict[str, int]
+) -> None:
+    gate = make_held(make_team())
+    page = opened(new_page, gate, phone)
+    is_live(page)
+    decide(gate, person := ann(gate.team))
+    expect(page.locator("#held")).to_contain_text("Approved by Ann Okafor.")
     page = new_page(person, viewport=phone, has_touch=True)
     said = watched(page)
     page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
     clock = page.locator(".decide-dock [role=timer]")
     before = clock.inner_text()
     expect(clock).not_to_have_text(before)  # to the second
@@ -184,17 +133,8 @@ def test_the_undo_is_within_reach_too_and_counts_down(new_page: NewPage, phone: 
     assert check(page, "", said) == []
     page.locator(".decide-dock").get_by_role("button", name="Undo").tap()
     expect(page.locator(".decide-dock").get_by_role("link", name="Approve")).to_be_visible()
-    assert now(gate).settles_at is None
-
-
-def test_a_colleague_sees_the_decision_and_its_undo_as_they_happen(new_page: NewPage) -> None:
-    team = make_team()
-    gate, person = make_held(team), ann(team)
-    page = opened(new_page, gate, UPRIGHT)
-    decide(gate, person)
-    expect(page.locator("#held")).to_contain_text("Approved by Ann Okafor.")
-    take_back(now(gate), by=person)
     expect(page.locator("#held")).to_have_count(0)
+    assert now(gate).settles_at is None
 
 
 def test_the_receipt_fills_in_by_itself_as_its_effects_finish(new_page: NewPage) -> None:
@@ -207,5 +147,80 @@ def test_the_receipt_fills_in_by_itself_as_its_effects_finish(new_page: NewPage)
     begin(now(gate))
     expect(receipt).to_contain_text("pay_7")
     said = watched(page)
-    assert check(page, "", said) == []
     assert check(page, f"/gates/{gate.pk}/receipt/", said) == []
+
+
+PHONE = {"width": 390, "height": 844}
+AMOUNT = "[name='args.refund/amount']"
+BAR = ".commits"
+UNDER_THE_BAR = """() => {
+  const bar = document.querySelector(".commits");
+  const [field, over] = [document.activeElement, bar].map((each) => each.getBoundingClientRect());
+  const covers = field.bottom > over.top + 1 && field.top < over.bottom;
+  return getComputedStyle(bar).position === "fixed" && covers;
+}"""
+
+
+def phone_at(new_page: NewPage, gate: Gate, **viewport: int) -> Page:
+    page = new_page(ann(gate.team), viewport=PHONE | viewport)
+    page.goto(f"/gates/{gate.pk}/")
+    return page
+
+
+@pytest.mark.long
+def test_the_line_that_says_who_decided_wraps_within_the_page(new_page: NewPage) -> None:
+    """Two long names ran out of it."""
+    gate = make_gate(policy=make_policy(team := make_team(), quorum=2))
+    for name in ("Maximiliane Featherstonehaugh-Cholmondeley", "Bartholomew Wriothesley-Fotheringham"):
+        decide(gate, make_user(name, team))
+    page = phone_at(new_page, gate)
+    status = page.locator("#gate-line .status[data-status=approved]")
+    expect(status).to_contain_text("Maximiliane")
+    wide = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert wide[0] <= wide[1]
+    box = status.bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= PHONE["width"]
+    assert box["height"] > 30, "it takes more than one line"
+
+
+def test_the_bar_is_the_button_follows_the_choice_and_hides_no_field(new_page: NewPage) -> None:
+    """It said "Run 2" while somebody rejected, and pressing it only scrolled."""
+    card = make_card(risk="high", reasons=[f"{n} reason to look closely" for n in range(9)])
+    page = phone_at(new_page, make_gate(team=make_team(), card=card))
+    dock, button = page.locator(".decide-dock"), page.locator(f"{BAR} [data-commit]:visible")
+    [title, bar, first] = (
+        each.bounding_box()
+        for each in (page.get_by_role("heading", name="Your decision"), dock, page.locator(".action").first)
+    )
+    assert title is not None
+    assert bar is not None
+    assert first is not None
+    assert title["y"] + title["height"] <= bar["y"], "the decision begins within the first screen"
+    assert first["y"] > title["y"]
+    dock.get_by_role("link", name="With edits").click()
+    expect(page.locator("[name=verdict][value=edit]")).to_be_checked()
+    expect(page.locator(AMOUNT)).to_be_focused()
+    expect(page.locator(AMOUNT)).to_be_in_viewport()
+    page.fill(AMOUNT, "30.00")
+    expect(button).to_contain_text("Approve with edit")
+    fields = page.locator("hp-gate-form :is(input:not([type=hidden], .sr), textarea, select):visible")
+    assert fields.count() > 3
+    for height in (844, 400):  # also with a keyboard on the screen, which leaves less than half of it
+        page.set_viewport_size({"width": 390, "height": height})
+        for at in range(fields.count()):
+            page.evaluate("scrollTo(0, 0)")
+            fields.nth(at).focus()
+            assert not page.evaluate(UNDER_THE_BAR), fields.nth(at).get_attribute("name")
+    page.set_viewport_size({"width": 390, "height": 844})
+    box = page.locator(BAR).bounding_box()
+    assert box is not None
+    assert abs(box["y"] + box["height"] - PHONE["height"]) < 1, "at the lower edge of the window"
+    page.locator("#decide label[data-choice=reject]").click()
+    expect(button).to_contain_text("Write a reason to reject")
+    button.click()
+    page.keyboard.type("Wrong customer.")
+    expect(button).to_contain_text("Reject and ask the agent to try again")
+    expect(page.locator("body")).not_to_contain_text("Run 2", use_inner_text=True)
+    button.click()
+    expect(page.locator("#gate-news")).to_contain_text("Rejected by Ann Okafor")

@@ -2,48 +2,35 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from agents.questions import answering
-from approvals.gates import questions
 from approvals.models import AgentQuestion, Gate, Outcome
 from checkpoints.models import Event
 from tests.agents.questions.questioned_agents import WAS
 from tests.agents.questions.test_answering import waiting_gate
-from tests.conftest import sign_in
+from tests.conftest import SharedWeb, sign_in
 from tests.factories import ann, bob, decide
 from tests.factories.driven_runs import advance_to_rest
-from tests.harness.browser_checks import check_each_look, is_live, watched
+from tests.harness.browser_checks import check, is_live, watched
 from tests.harness.known_agents import knowing_only
 from tests.harness.waiting import until
 
 AGENTS = "tests.agents.questions.questioned_agents"
-LOOKS = os.environ.get("ASK_LOOKS", "")
-
-
-def look(page: Page, name: str) -> None:
-    """Take pictures, where somebody wants to see them."""
-    if LOOKS:
-        for width, scheme in ((1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")):
-            page.set_viewport_size({"width": width, "height": 900})
-            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
-            page.screenshot(path=f"{LOOKS}/{name}-{width}-{scheme}.png", full_page=True)
-        page.set_viewport_size({"width": 1440, "height": 900})
 
 
 @pytest.fixture
 def page_at(
-    start_web: Callable[..., Any], browser: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
+    shared_web: SharedWeb, browser: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[Gate], Page]]:
     """page_at(gate) -> the gate's page as ann sees it, live, by a server that knows the agents that ask here."""
     with knowing_only(AGENTS, settings, monkeypatch):
-        _, base = start_web(env={"HOLDPOINT_AGENTS": AGENTS})
+        base = shared_web()
         contexts = []
 
         def at(gate: Gate) -> Page:
@@ -83,6 +70,9 @@ def test_the_proposal_changes_while_i_edit_and_ask_and_nothing_is_lost(
     # Another version meanwhile: what only one of the two changed is merged, what both changed is chosen.
     field.fill("And why")
     decide(gate, bob(gate.team), "edit", arguments={"pay": {"amount": 9, "note": ""}})
+    expect(page.locator("#gate-news")).to_contain_text("Bob Lindqvist edited this gate")
+    expect(page.locator("#gate-news ins").first).to_have_text("9")
+    expect(amount).to_have_value("80")
     page.get_by_role("link", name="Show the new version").click()
     expect(page.locator("#since-look")).to_contain_text("Changed since you looked at")
     expect(note).to_have_value("My own words.")
@@ -93,9 +83,7 @@ def test_the_proposal_changes_while_i_edit_and_ask_and_nothing_is_lost(
     expect(page.locator(".my-edit del", has_text="(empty)")).to_be_visible()
     page.wait_for_load_state("networkidle")  # it loads once more where the rest of the draft came with the click
     expect(conflict).to_have_count(1)
-    look(page, "conflict")
-    assert check_each_look(page, "", said) == []
-    page.set_viewport_size({"width": 1440, "height": 900})
+    assert check(page, "", said) == []
     page.locator("[data-commit]:visible").click()
     expect(page.locator("#refusal")).to_contain_text("Choose whose value counts")
     expect(field).to_have_value("And why")
@@ -111,12 +99,14 @@ def test_the_proposal_changes_while_i_edit_and_ask_and_nothing_is_lost(
     decide(gate, bob(gate.team))
     advance_to_rest(gate.run)
     expect(page.locator("#gate-receipt")).to_contain_text("Done")
-    look(page, "receipt")
     assert ledger.read_text().splitlines() == ["asked Why seven?", "paid 80"]
 
 
-def test_a_stretch_is_left_out_and_that_is_my_edit(page_at: Callable[[Gate], Page], tmp_path: Path) -> None:
+def test_a_stretch_is_left_out_a_colleague_mentioned_and_that_is_my_edit(
+    page_at: Callable[[Gate], Page], tmp_path: Path
+) -> None:
     gate = waiting_gate(tmp_path / "ledger", "writer")
+    mate = bob(gate.team)
     page = page_at(gate)
     said = watched(page)
     box, edit = page.locator("[name='drop.args.pay/note.2']"), page.locator("[name=verdict][value=edit]")
@@ -126,86 +116,18 @@ def test_a_stretch_is_left_out_and_that_is_my_edit(page_at: Callable[[Gate], Pag
     expect(edit).to_be_checked()
     expect(as_proposed).to_be_hidden()
     expect(page.locator(".my-edit:visible")).to_contain_text("line 10")
-    look(page, "stretches")
-    assert check_each_look(page, "", said) == []
-    page.set_viewport_size({"width": 1440, "height": 900})
+    page.locator("#ask").focus()
+    page.keyboard.type("Look, @bo")
+    expect(page.locator("#mentions [role=option]")).to_have_count(1)
+    assert check(page, "", said) == []
+    page.keyboard.press("Enter")
+    page.keyboard.type("please")
+    page.keyboard.press("Enter")
+    expect(page.locator("#gate-remarks")).to_contain_text(f"Look, @{mate.username} please")
+    assert Event.objects.filter(subject=gate.subject, kind="gate.mentioned").count() == 1
     box.uncheck()
     expect(edit).not_to_be_checked()
     box.check()
     page.locator("[data-commit]:visible").click()
     until(lambda: Gate.objects.get(pk=gate.pk).status == "decided", what="it is decided")
     assert Outcome.objects.get(gate=gate).approved().actions[0].arguments["note"] == WAS.replace("line 2\n", "LINE 2\n")
-
-
-def test_a_colleague_is_mentioned_by_keyboard(page_at: Callable[[Gate], Page], tmp_path: Path) -> None:
-    gate = waiting_gate(tmp_path / "ledger")
-    mate = bob(gate.team)
-    page = page_at(gate)
-    said = watched(page)
-    field = page.locator("#ask")
-    field.focus()
-    page.keyboard.type("Look, @bo")
-    expect(page.locator("#mentions [role=option]")).to_have_count(1)
-    look(page, "thread")
-    page.keyboard.press("Enter")
-    expect(field).to_have_value(f"Look, @{mate.username} ")
-    page.keyboard.type("please")
-    page.keyboard.press("Enter")
-    expect(page.locator("#gate-remarks")).to_contain_text(f"Look, @{mate.username} please")
-    assert Event.objects.filter(subject=gate.subject, kind="gate.mentioned").count() == 1
-    assert check_each_look(page, "", said) == []
-
-
-@pytest.mark.long
-def test_words_that_were_not_sent_stay_in_the_field_whatever_the_page_does(
-    page_at: Callable[[Gate], Page], tmp_path: Path
-) -> None:
-    gate = waiting_gate(tmp_path / "ledger")
-    page = page_at(gate)
-    field, asks = page.locator("#ask"), page.get_by_role("button", name="Ask the agent", exact=True)
-    for number in range(questions.MOST_OPEN):
-        field.fill(f"Why {number}?")
-        asks.click()
-        expect(field).to_have_value("")
-    field.fill("And why?")
-    asks.click()
-    expect(page.locator(".ask-form .not-sent")).to_contain_text("3 questions here have no answer yet.")
-    expect(field).to_have_value("And why?")
-    # What is typed while the words before are on their way is another comment.
-    held = list[Route]()
-    page.route("**/remarks/", lambda route: held.append(route))
-    field.fill("Look here.")
-    with page.expect_request("**/remarks/"):
-        page.get_by_role("button", name="Comment").click()
-    field.fill("And there.")
-    held[0].continue_()
-    expect(page.locator("#gate-remarks")).to_contain_text("Look here.")
-    page.unroute("**/remarks/")
-    expect(field).to_have_value("And there.")
-    page.get_by_role("button", name="Comment").click()
-    expect(page.locator("#gate-remarks")).to_contain_text("And there.")
-    expect(field).to_have_value("")
-    # The page is rendered again: as a decision is refused, and as a new version is opened.
-    field.fill("Not yet sent.")
-    page.locator("[name='args.pay/amount']").fill("much")
-    page.locator("[data-commit]:visible").click()
-    expect(page.locator("#refusal")).to_be_visible()
-    expect(field).to_have_value("Not yet sent.")
-    page.reload()
-    expect(field).to_have_value("Not yet sent.")
-
-
-@pytest.mark.long
-def test_a_list_of_names_closes_as_the_caret_leaves_the_name(page_at: Callable[[Gate], Page], tmp_path: Path) -> None:
-    gate = waiting_gate(tmp_path / "ledger")
-    bob(gate.team)
-    page = page_at(gate)
-    said = watched(page)
-    page.locator("#ask").focus()
-    page.keyboard.type("@bo")
-    expect(page.locator("#mentions [role=option]")).to_have_count(1)
-    page.keyboard.press("Home")
-    page.keyboard.press("Enter")
-    expect(page.locator("#gate-remarks")).to_contain_text("@bo")
-    expect(page.locator("#mentions")).to_have_count(0)
-    assert said == []
