@@ -1,4 +1,4 @@
-"""Every field of what was approved is in the digest: each one alone breaks it."""
+"""Every field of what was approved is in the digest; a card as it is stored, read and quoted is one thing."""
 
 from __future__ import annotations
 
@@ -11,13 +11,34 @@ from approvals.cards import binding
 from approvals.cards.action import Action, SettledAction, ToolVersion
 from approvals.cards.amount import Delay
 from approvals.cards.binding import Approved, ProposalTarget
-from approvals.cards.card import Card
+from approvals.cards.card import Card, scrubbed
 from approvals.cards.chart import Chart
 from approvals.cards.drawing import Drawing
 from approvals.cards.precondition import Precondition
 from approvals.cards.quote import Quote
+from approvals.cards.stored import card_of
+from approvals.errors import CardRefused
+from approvals.models import Gate
+from approvals.presentation.decision_form import send_button
+from checkpoints import store
 from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.values import json_pointer
+from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 from checkpoints.values.digests import StretchDigest, of_field
+from tests.factories import (
+    ann,
+    bob,
+    decide,
+    edit_amount,
+    make_action,
+    make_card,
+    make_gate,
+    make_run,
+    make_state,
+    make_team,
+)
+from tests.factories.runs import Proposal
+from tests.harness.signed_in_clients import form_of, post, signed_in
 
 TARGET = ProposalTarget(run=7, agent="refunds", version="1", plan="aa", step="review", checkpoint="bb")
 ACTION = Action(
@@ -82,28 +103,11 @@ def test_each_field_of_what_may_run_alone_breaks_the_digest(name: str) -> None:
     assert replace(approved(), **{name: OTHERS[name]}).digest() != approved().digest()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"id": "other"},
-        {"tool": "payments.charge"},
-        {"effect": "reply"},
-        {"pointer": "/order"},
-        {"arguments": {"amount": "120.0"}},
-        {"arguments": {"amount": 120}},
-        {"settled": SettledAction(verdict="reject", by="Ann Okafor", reason="No.")},
-    ],
-)
-def test_each_part_of_an_action_alone_breaks_the_digest_to_run(change: dict[str, Any]) -> None:
-    changed = replace(approved(), actions=(replace(ACTION, **change),))
-    assert changed.digest() != approved().digest()
-
-
-@pytest.mark.parametrize("name", [field.name for field in fields(ProposalTarget)])
-def test_each_part_of_the_target_alone_breaks_what_was_seen(name: str) -> None:
-    change: dict[str, Any] = {name: 9 if name == "run" else "other"}
-    other = replace(TARGET, **change)
-    assert binding.seen(binding.body(other, CARD)) != binding.seen(binding.body(TARGET, CARD))
+def test_each_part_of_an_action_alone_breaks_the_digest_to_run() -> None:
+    changes = [{name: ACTIONS[name]} for name in ("id", "tool", "effect", "pointer", "settled")]
+    for change in (*changes, {"arguments": {"amount": "120.0"}}, {"arguments": {"amount": 120}}):
+        changed = replace(approved(), actions=(replace(ACTION, **change),))
+        assert changed.digest() != approved().digest(), change
 
 
 CARDS: dict[str, Any] = {
@@ -126,14 +130,6 @@ CARDS: dict[str, Any] = {
     "question": {"text": "?", "choices": []},
     "reopened": {"gate": 1, "changes": []},
 }
-
-
-@pytest.mark.parametrize("name", [field.name for field in fields(Card) if field.compare])
-def test_each_part_of_a_card_alone_breaks_what_was_seen(name: str) -> None:
-    other = binding.body(TARGET, replace(CARD, **{name: CARDS[name]}))
-    assert binding.seen(other) != binding.seen(binding.body(TARGET, CARD))
-
-
 ACTIONS: dict[str, Any] = {
     "id": "other",
     "title": "Charge",
@@ -155,26 +151,16 @@ ACTIONS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Action) if field.compare])
-def test_each_part_of_an_action_alone_breaks_what_was_seen(name: str) -> None:
-    other = replace(CARD, actions=[replace(ACTION, **{name: ACTIONS[name]})])
-    assert binding.seen(binding.body(TARGET, other)) != binding.seen(binding.body(TARGET, CARD))
-
-
-@pytest.mark.parametrize(
-    ("one", "other"), [(1, 1.0), (0.0, -0.0), (1, True), ("\u00e9", "e\u0301"), (2**64, float(2**64)), (None, "null")]
-)
-def test_values_that_look_alike_are_bound_apart(one: Any, other: Any) -> None:
-    def digest(value: Any) -> bytes:
-        return replace(approved(), actions=(replace(ACTION, arguments=value),)).digest()
-
-    assert digest(one) != digest(other)
-
-
-def test_the_order_of_keys_is_no_difference() -> None:
-    one = replace(ACTION, arguments={"a": 1, "b": 2})
-    other = replace(ACTION, arguments={"b": 2, "a": 1})
-    assert replace(approved(), actions=(one,)).digest() == replace(approved(), actions=(other,)).digest()
+def test_each_part_of_the_target_of_a_card_and_of_an_action_alone_breaks_what_was_seen() -> None:
+    seen = binding.seen(binding.body(TARGET, CARD))
+    for name in (field.name for field in fields(ProposalTarget)):
+        change: dict[str, Any] = {name: 9 if name == "run" else "other"}
+        assert binding.seen(binding.body(replace(TARGET, **change), CARD)) != seen, name
+    for name in (field.name for field in fields(Card) if field.compare):
+        assert binding.seen(binding.body(TARGET, replace(CARD, **{name: CARDS[name]}))) != seen, name
+    for name in (field.name for field in fields(Action) if field.compare):
+        other = replace(CARD, actions=[replace(ACTION, **{name: ACTIONS[name]})])
+        assert binding.seen(binding.body(TARGET, other)) != seen, name
 
 
 def test_a_card_and_its_json_are_one_thing() -> None:
@@ -187,55 +173,24 @@ def test_an_effect_binds_what_it_reads_but_for_what_is_written_on_the_way_to_it(
     assert binding.bound_names(PLAN, gate_step="review", effect=effect) == names
 
 
-def test_an_effect_before_the_gate_in_the_plan_binds_all_that_it_reads() -> None:
-    plan = PlanSpec("a", "1", steps=(StepSpec("pay", reads=("a", "b")), StepSpec("review", kind="gate")))
-    assert binding.bound_names(plan, gate_step="review", effect="pay") == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("actions", "allows", "pairs"),
-    [
-        ([ACTION], ["pay"], [("refund", "pay")]),
-        ([ACTION], ["pay", "reply"], [("refund", "pay"), ("refund", "reply")]),
-        ([replace(ACTION, effect="")], ["pay"], [("refund", "pay")]),
-        ([ACTION, replace(ACTION, id="b")], ["pay"], [("refund", "pay"), ("b", "pay")]),
-        ([ACTION, replace(ACTION, id="b", effect="reply")], ["pay", "reply"], [("refund", "pay"), ("b", "reply")]),
-        ([], ["pay"], [("", "pay")]),
-        ([ACTION], [], []),
-    ],
-)
-def test_every_allowed_effect_gets_its_grants(
-    actions: list[Action], allows: list[str], pairs: list[tuple[str, str]]
-) -> None:
-    assert binding.pairs(actions, allows) == pairs
-
-
-def test_an_unchanged_world_recomputes_to_the_digest_to_run() -> None:
+def test_only_what_the_plan_writes_between_the_gate_and_the_effect_may_change() -> None:
     assert binding.recompute(approved(), **world(STATE)) == approved().digest()
     assert binding.differences(approved(), **world(STATE)) == []
 
-
-def test_what_the_plan_writes_between_the_gate_and_the_effect_may_change() -> None:
     state = {**STATE, "order": {"number": "A-2"}}
     assert binding.recompute(approved(), **world(state)) == approved().digest()
 
 
-@pytest.mark.parametrize(
-    ("change", "row"),
-    [
-        ({"run": 8}, ("target", "/run", 7, 8)),
-        ({"agent": "payouts"}, ("target", "/agent", "refunds", "payouts")),
-        ({"version": "2"}, ("target", "/version", "1", "2")),
-        ({"plan": "ab"}, ("target", "/plan", "aa", "ab")),
-    ],
-)
-def test_another_target_is_a_difference(change: dict[str, Any], row: tuple[Any, ...]) -> None:
-    assert binding.recompute(approved(), **world(STATE, **change)) != approved().digest()
-    (found,) = binding.differences(approved(), **world(STATE, **change))
-    assert (found["of"], found["pointer"], found["before"], found["after"]) == row
+def test_another_target_is_a_difference() -> None:
+    for name, other in {"run": 8, "agent": "payouts", "version": "2", "plan": "ab"}.items():
+        there = world(STATE, **{name: other})
+        assert binding.recompute(approved(), **there) != approved().digest()
+        (found,) = binding.differences(approved(), **there)
+        row = (found["of"], found["pointer"], found["before"], found["after"])
+        assert row == ("target", f"/{name}", WORLD[name], other)
 
 
-def test_arguments_swapped_after_the_approval_are_a_difference_told_once() -> None:
+def test_arguments_swapped_or_gone_after_the_approval_are_a_difference_told_once() -> None:
     state = {**STATE, "proposal": {"amount": "1200.00"}}
     assert binding.recompute(approved(), **world(state)) != approved().digest()
     rows = binding.differences(approved(), approved_state=STATE, **world(state))
@@ -243,8 +198,6 @@ def test_arguments_swapped_after_the_approval_are_a_difference_told_once() -> No
         {"of": "action:refund", "pointer": "/amount", "kind": "changed", "before": "120.00", "after": "1200.00"}
     ]
 
-
-def test_arguments_that_are_gone_are_a_difference_even_where_null_was_approved() -> None:
     nothing = replace(approved(), actions=(replace(ACTION, arguments=None),), bound={})
     gone = {"order": STATE["order"]}
     assert binding.recompute(nothing, **world(gone)) != nothing.digest()
@@ -261,6 +214,84 @@ def test_a_bound_field_that_no_action_shows_is_a_difference_with_its_values() ->
     assert (row["pointer"], row["before"]) == ("/order", of_field(STATE["order"], StretchDigest).hex())
 
 
-def test_a_row_that_was_tampered_with_recomputes_to_something_else_whatever_the_state_says() -> None:
-    tampered = replace(approved(), bound={"pay": {}, "reply": {}})
-    assert binding.recompute(tampered, **world(STATE)) != approved().digest()
+WORDS = "I am sending the frames back, they do not fit."
+MARIT = Quote(label="Ellery, Marit", role="customer, by mail", pointer="/order/mail")
+
+
+def make_quoting_gate(**fields: Any) -> Any:
+    run = make_run(state=make_state(order={"number": "A-1", "mail": WORDS}), first_step="review", team=fields["team"])
+    return make_gate(run=run, card=make_card(quotes=[MARIT]))
+
+
+def test_a_quote_is_part_of_what_is_shown_and_bound_and_an_edit_keeps_it() -> None:
+    gate = make_quoting_gate(team=make_team())
+    body = gate.standing().content
+    assert body["quotes"] == [{"label": "Ellery, Marit", "role": "customer, by mail", "pointer": "/order/mail"}]
+    assert gate.asked.quotes == gate.standing().card.quotes == (MARIT,)
+    state = store.load_checkpoint(gate.checkpoint).state
+    assert json_pointer.find_value(state, MARIT.pointer) == WORDS
+
+    team = make_team()
+    gate = make_quoting_gate(team=team)
+    decide(gate, ann(team), "edit", arguments=edit_amount(gate, "80.00"))
+    gate.refresh_from_db()
+    assert gate.proposal == 2
+    assert gate.standing().card.quotes == (MARIT,)
+
+
+@pytest.mark.parametrize(
+    ("quote", "why"),
+    [
+        (Quote(label="Marit", pointer="/order/nothing"), "there is nothing at /order/nothing in the state to quote"),
+        (Quote(label="Marit", pointer="order"), "there is nothing at order in the state to quote"),
+        (Quote(label="Marit", pointer="/order"), "what is at /order in the state is no text to quote"),
+        (Quote(label=" ", pointer="/order/number"), "needs a label that says whose words it quotes"),
+    ],
+)
+def test_a_quote_of_nothing_or_nobody_is_refused_when_the_gate_opens(quote: Quote, why: str) -> None:
+    with pytest.raises(CardRefused, match=why):
+        make_gate(card=make_card(quotes=[quote]))
+
+
+PAYING = PlanSpec("robo", "1", state_schema={}, steps=(StepSpec("pay", kind="effect", title="Pay the refund"),))
+
+
+def body_of(amount: str) -> bytes:
+    given = {"amount": amount, "currency": "GBP", "note": "4417"}
+    pay = make_action(pinned=["/amount"], arguments=given, schema=Proposal.model_json_schema())
+    return encode_canonical(make_card(amount="", actions=[pay], allows=("pay",)).to_json())
+
+
+def test_an_edited_card_is_worded_by_its_own_amounts() -> None:
+    card = card_of(body_of("5.25"), external=bool)
+    for _ in range(2):
+        assert "£5.25" in send_button.approving(card, PAYING, edited=False)
+    edited = card.with_arguments({"refund": {**card.actions[0].arguments, "amount": "9.00"}})
+    assert "£9.00" in send_button.approving(edited, PAYING, edited=True)
+    assert "£5.25" in send_button.approving(card, PAYING, edited=False)
+    assert replace(card.actions[0], title="x").derived == {}
+
+
+def test_neither_pages_nor_an_edit_change_the_card_that_all_readers_share() -> None:
+    team = make_team()
+    gate, reviewer = make_gate(team=team), ann(team)
+    proposed = bytes(gate.card)
+    shared = card_of(proposed, external=bool)
+    assert "120.00" in signed_in(reviewer).get(f"/gates/{gate.pk}/").content.decode()
+    assert post(reviewer, gate, form_of(gate, "edit", **{"args.refund/amount": "99.50"})).status_code == 303
+    page = signed_in(bob(team)).get(f"/gates/{gate.pk}/").content.decode()
+    assert "99.50" in page
+    assert card_of(proposed, external=bool) is shared
+    assert shared == Card.from_json(decode_canonical(proposed))
+    read = Gate.objects.get(pk=gate.pk)
+    assert [each.arguments["amount"] for each in read.standing().card.actions if each.id == "refund"] == ["99.50"]
+    assert [each.arguments["amount"] for each in read.asked.actions if each.id == "refund"] == ["120.00"]
+
+
+def test_the_text_that_was_there_is_drawn_without_the_states_secrets() -> None:
+    """It stood as it was read, beside arguments whose secrets are hidden."""
+    drawing = Drawing(kind="diff", at="/content", was="key = hunter22\nmode = fast\n")
+    action = Action(id="write", title="Write", tool="write", arguments={"content": "mode = slow\n"}, draws=[drawing])
+    shown = scrubbed(Card(title="Write a file", actions=[action]), ["hunter22"])
+    assert "hunter22" not in shown.actions[0].draws[0].was
+    assert "mode = fast" in shown.actions[0].draws[0].was

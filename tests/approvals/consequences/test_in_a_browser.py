@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from agents.moves import fork
 from approvals.models import Gate
 from tests.agents.moves.moved_runs import lines
+from tests.approvals.consequences.test_repeats import asked_again, told_at
 from tests.conftest import SharedWeb, sign_in
-from tests.factories import ann, bob, make_gate, make_policy, make_team, make_user
+from tests.factories import ann, bob, make_gate, make_policy, make_team
 from tests.factories.driven_runs import advance_to_rest
 from tests.harness.browser_checks import check, is_live, watched
-
-from .test_repeats import asked_again, told_at, told_once
 
 NewPage = Callable[..., Page]
 LAST = "Yours is the last approval needed"
@@ -49,36 +46,13 @@ def test_the_panel_follows_the_vote_of_somebody_else_and_keeps_what_is_typed(new
     assert Gate.objects.get(pk=gate.pk).status == "decided"
 
 
-def test_a_press_on_what_the_page_did_not_show_is_refused_and_shown_anew(new_page: NewPage) -> None:
-    """Its socket was gone, so the panel could not follow."""
-    team = make_team()
-    gate = make_gate(policy=make_policy(team, quorum=2))
-    page, other = new_page(bob(team)), new_page(ann(team))
-    page.route("**/gates/*/impacts/", lambda route: route.abort())
-    page.goto(f"/gates/{gate.pk}/")
-    choose(page, "approve")
-    page.locator(".comment summary").click()
-    page.fill("#comment", "I have checked the order.")
-    other.goto(f"/gates/{gate.pk}/")
-    choose(other, "approve")
-    other.locator(".commit:visible").click()
-    expect(other.locator("#gate-news")).to_contain_text("Approved by you.")
-    page.locator(".commit:visible").click()
-    expect(page.locator("#refusal")).to_contain_text("Yours is now the last approval needed")
-    expect(page.locator("#comment")).to_have_value("I have checked the order.")
-    expect(page.locator("#impact-approve")).to_contain_text(LAST)
-    assert Gate.objects.get(pk=gate.pk).status == "open"
-    page.locator(".commit:visible").click()
-    expect(page.locator("#gate-line")).to_contain_text("Approved by")
-
-
 def test_what_was_told_before_is_told_again_only_where_its_box_is_ticked(
     ledger: str, shared_web: SharedWeb, browser: Browser
 ) -> None:
     """The gate said "once each", and the mail went out a second time."""
     run, gate = asked_again(ledger)
     _, at = told_at(run)
-    base = shared_web({"HOLDPOINT_AGENTS": "tests.agents.moves.moved_agents"})
+    base = shared_web()
     context = browser.new_context(base_url=base)
     sign_in(context, ann(run.team), base)
     page = context.new_page()
@@ -100,44 +74,4 @@ def test_what_was_told_before_is_told_again_only_where_its_box_is_ticked(
     expect(page.locator("#gate-line")).to_contain_text("Approved by Ann Okafor")
     assert advance_to_rest(run).status == "completed"
     assert [line.split()[0] for line in lines(ledger)].count("tell") == 2
-    context.close()
-
-
-@pytest.mark.long
-def test_a_box_is_there_without_a_script_too(ledger: str, shared_web: SharedWeb, browser: Browser) -> None:
-    run, gate = asked_again(ledger)
-    base = shared_web({"HOLDPOINT_AGENTS": "tests.agents.moves.moved_agents"})
-    context = browser.new_context(base_url=base, java_script_enabled=False)
-    sign_in(context, ann(run.team), base)
-    page = context.new_page()
-    page.goto(f"/gates/{gate.pk}/")
-    choose(page, "approve")
-    page.locator(".commit:visible").click()
-    expect(page.locator("#refusal")).to_contain_text("Tick the box to confirm it")
-    page.locator("#impact-approve").get_by_label("Do it again").check()
-    page.locator(".commit:visible").click()
-    expect(page.locator("#gate-line")).to_contain_text("Approved by Ann Okafor")
-    context.close()
-
-
-@pytest.mark.long
-def test_on_a_phone_what_was_done_before_stays_within_its_row(
-    ledger: str, shared_web: SharedWeb, browser: Browser
-) -> None:
-    """Its words ran out of the list, which cut them off."""
-    origin = told_once(ledger)
-    advance_to_rest(fork.fork(origin, at=1, by=make_user("Forker", origin.team)))
-    base = shared_web({"HOLDPOINT_AGENTS": "tests.agents.moves.moved_agents"})
-    context = browser.new_context(base_url=base, viewport={"width": 320, "height": 844})
-    sign_in(context, ann(origin.team), base)
-    page = context.new_page()
-    page.goto("/")
-    row = page.locator(".gate-row[data-status=open]")
-    expect(row.locator(".tag", has_text="was already done")).to_have_count(3)
-    inner = row.locator(".gate-row-meta").bounding_box()
-    assert inner is not None
-    for tag in row.locator(".tag").all():
-        box = tag.bounding_box()
-        assert box is not None
-        assert box["x"] + box["width"] <= inner["x"] + inner["width"]
     context.close()

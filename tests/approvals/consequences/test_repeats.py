@@ -1,31 +1,42 @@
-"""What was done before and stands is done once more only where whoever agrees to it says so."""
+"""A vote does what was shown with it, and what was done before is done once more only where somebody says so."""
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import re
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.utils import timezone
 
 from agents.models import Effect
 from agents.moves import fork as forks
-from approvals.consequences import impact_sources
+from agents.serving.sweeper import Sweeper
+from approvals.consequences import impact_sources, sentences, verbs
 from approvals.consequences.errors import RepeatNotConfirmed
 from approvals.consequences.gate import GateImpacts
 from approvals.gates import closing
 from approvals.gates.closing import pass_deadline
-from approvals.models import Decision, Gate, Policy
+from approvals.impact.result import Repeat
+from approvals.models import Decision, Gate, Outcome, Policy
 from checkpoints.models import Event, Run
 from tests.agents.api.sent_requests import ask
 from tests.agents.api.test_deciding import post as post_json
 from tests.agents.api.test_doors import refusal
 from tests.agents.moves.moved_runs import after, before, fates, lines, rewind
-from tests.factories import ann, bob, change_effects, make_policy, make_team, make_user
-from tests.factories.driven_runs import advance_to_rest, decide, make_run, open_gate
+from tests.agents.pages.test_run_page import text_of
+from tests.approvals.bulk.bulk_forms import form, preview, send
+from tests.approvals.decisions.undoing.windows import end_window, now, pass_window
+from tests.factories import ann, bob, change_effects, decide, edit_amount, make_gate, make_policy, make_team, make_user
+from tests.factories.driven_runs import advance_to_rest, make_run, open_gate
+from tests.factories.driven_runs import decide as decide_run
+from tests.factories.tokens import bearing, make_token
 from tests.harness.racing_threads import race
-from tests.harness.signed_in_clients import form_of, post, signed_in
+from tests.harness.signed_in_clients import form_of, post, shown_of, signed_in
 
 TOLD_AGAIN = "“Tell” was already done"
 
@@ -36,7 +47,7 @@ def told_once(ledger: str, **policy: Any) -> Run:
     make_policy(team, name="default", **policy)
     run = advance_to_rest(make_run("booking", ledger=ledger, team=team))
     for person in [ann(team), bob(team)][: policy.get("quorum", 1)]:
-        decide(run, by=person)
+        decide_run(run, by=person)
     assert advance_to_rest(run).status == "completed"
     return run
 
@@ -51,7 +62,7 @@ def asked_again(ledger: str, **policy: Any) -> tuple[Run, Gate]:
 
 def unconfirmed(gate: Gate, by: Any, verdict: str = "approve", **said: Any) -> RepeatNotConfirmed:
     """Decide without confirming anything, and get told what has to be confirmed."""
-    [refused] = race([partial(decide, gate.run, verdict, by=by, confirm=[], **said)])
+    [refused] = race([partial(decide_run, gate.run, verdict, by=by, confirm=[], **said)])
     assert isinstance(refused, RepeatNotConfirmed), refused
     return refused
 
@@ -61,9 +72,13 @@ def told_at(run: Run) -> tuple[int, int]:
     return Effect.objects.get(run=run, step="tell").pk, after(run, "tell")
 
 
-def test_a_yes_that_tells_the_guest_again_is_refused_until_that_is_confirmed(ledger: str) -> None:
-    """The page said "book, pay, tell, once each", and the guest was told a second time."""
+def test_a_yes_that_tells_the_guest_again_is_refused_until_that_is_confirmed_and_what_is_undone_first_is_not_asked(
+    ledger: str,
+) -> None:
     run, gate = asked_again(ledger)
+    told = GateImpacts(gate, gate.standing().card, []).approve()
+    assert [each.step for each in told.repeats] == ["tell"]
+    assert {row.step for row in told.undone} == {"book", "pay"}
     effect, at = told_at(run)
     refused = unconfirmed(gate, ann(run.team))
     assert [each.effect for each in refused.repeats] == [effect]
@@ -71,19 +86,12 @@ def test_a_yes_that_tells_the_guest_again_is_refused_until_that_is_confirmed(led
     [event] = Event.objects.filter(subject=gate.subject, kind="decision.refused")
     assert json.loads(bytes(event.data))["effects"] == [effect]
     assert Gate.objects.get(pk=gate.pk).status == "open"
-    made = decide(run, confirm=[effect])
+    made = decide_run(run, confirm=[effect])
     assert made.confirmed == {effect}
     assert advance_to_rest(run).status == "completed"
     assert [line.split()[0] for line in lines(ledger)].count("tell") == 2
     [said] = Event.objects.filter(subject=gate.subject, kind="gate.decided")
     assert json.loads(bytes(said.data))["repeats"] == [effect]
-
-
-def test_what_is_undone_before_it_is_done_anew_needs_no_confirmation(ledger: str) -> None:
-    _, gate = asked_again(ledger)
-    told = GateImpacts(gate, gate.standing().card, []).approve()
-    assert [each.step for each in told.repeats] == ["tell"]
-    assert {row.step for row in told.undone} == {"book", "pay"}
 
 
 def test_the_page_says_it_with_time_and_place_and_a_box_that_has_to_be_ticked(ledger: str) -> None:
@@ -98,7 +106,10 @@ def test_the_page_says_it_with_time_and_place_and_a_box_that_has_to_be_ticked(le
     assert f'name="{box}"' in page
     form = form_of(gate, comment="Cheaper is fine.")
     assert form[box] == "yes"
-    refused = post(by, gate, {name: text for name, text in form.items() if name != box})
+    unticked = {name: text for name, text in form.items() if name != box}
+    for junk in ("x", "-1", "9" * 30, "1,x"):
+        assert post(by, gate, unticked | {f"confirm.{junk}.approve": "yes"}).status_code == 422, junk
+    refused = post(by, gate, unticked)
     assert refused.status_code == 422
     again = refused.content.decode()
     assert "Tick the box to confirm it" in again
@@ -116,30 +127,19 @@ def test_a_yes_to_what_was_done_already_says_that_nothing_runs(ledger: str) -> N
     page = signed_in(ann(run.team)).get(f"/gates/{gate.pk}/").content.decode()
     assert "Nothing runs. Finished actions are not undone" in page
     assert ">Approve: finished actions are not undone<" in page
-    decide(run)
+    decide_run(run)
     assert advance_to_rest(run).status == "completed"
     assert lines(ledger, words=1) == ["book", "pay", "tell"]
 
 
 def test_a_no_needs_no_confirmation_nor_does_an_edit_that_takes_it_all_over(ledger: str) -> None:
     run, _ = asked_again(ledger)
-    assert decide(run, "reject", confirm=[], then="stop").then == "stop"
+    assert decide_run(run, "reject", confirm=[], then="stop").then == "stop"
     other, _ = asked_again(ledger + "2")
-    decide(other, "edit", arguments={"offer": 10}, confirm=[])
+    decide_run(other, "edit", arguments={"offer": 10}, confirm=[])
     assert advance_to_rest(other).status == "completed"
     assert [each for each in fates(other) if each[1] == "undone"] == []
     assert [line.split()[0] for line in lines(ledger + "2")].count("tell") == 1
-
-
-def test_whoever_agrees_first_confirms_and_so_does_the_last(ledger: str) -> None:
-    run, gate = asked_again(ledger, quorum=2)
-    effect, _ = told_at(run)
-    first, last = ann(run.team), bob(run.team)
-    unconfirmed(gate, first)
-    decide(run, by=first, confirm=[effect])
-    unconfirmed(gate, last)
-    decide(run, by=last, confirm=[effect])
-    assert Gate.objects.get(pk=gate.pk).status == "decided"
 
 
 def test_a_yes_from_before_it_was_done_lapses_where_the_last_one_confirms_it(ledger: str) -> None:
@@ -151,15 +151,15 @@ def test_a_yes_from_before_it_was_done_lapses_where_the_last_one_confirms_it(led
         {"op": "replace", "path": "/size", "value": 3}]))  # fmt: skip
     gate = open_gate(origin)
     first, last = ann(team), bob(team)
-    decide(origin, by=first, confirm=[])
+    decide_run(origin, by=first, confirm=[])
     for person in (first, last):
-        decide(fork, by=person)
+        decide_run(fork, by=person)
     assert advance_to_rest(fork).status == "completed"
     done = list(Effect.objects.filter(run=fork).values_list("pk", flat=True))
     refused = unconfirmed(gate, last)
     assert {each.effect for each in refused.repeats} == set(done)
     assert f"R-{fork.pk}, checkpoint" in str(refused)
-    decide(origin, by=last, confirm=done)
+    decide_run(origin, by=last, confirm=done)
     gate.refresh_from_db()
     assert gate.status == "open"
     assert [(each.user, each.counts) for each in Decision.objects.filter(gate=gate).order_by("pk")] == [
@@ -168,7 +168,7 @@ def test_a_yes_from_before_it_was_done_lapses_where_the_last_one_confirms_it(led
     assert Event.objects.filter(subject=gate.subject, kind="gate.lapsed").count() == 1
     page = signed_in(first).get(f"/gates/{gate.pk}/").content.decode()
     assert "Not counted any more; may approve again" in page
-    decide(origin, by=first, confirm=done)
+    decide_run(origin, by=first, confirm=done)
     gate.refresh_from_db()
     assert gate.status == "decided"
 
@@ -178,19 +178,13 @@ def test_a_fork_with_another_offer_is_told_what_its_origin_did(ledger: str) -> N
     patch = [{"op": "replace", "path": "/size", "value": 3}]
     fork = advance_to_rest(forks.fork(origin, at=1, by=make_user("Forker", origin.team), patch=patch))
     gate = open_gate(fork)
+    [told] = impact_sources.beside([gate]).values()
+    assert {(each.run, each.step) for each in told} == {(origin.pk, "book"), (origin.pk, "pay"), (origin.pk, "tell")}
     refused = unconfirmed(gate, ann(fork.team))
     assert [each.step for each in refused.repeats] == ["book", "pay", "tell"]
     assert f"(R-{origin.pk}, checkpoint " in str(refused)
-    decide(fork, confirm=[each.effect for each in refused.repeats])
+    decide_run(fork, confirm=[each.effect for each in refused.repeats])
     assert advance_to_rest(fork).status == "completed"
-
-
-def test_a_fork_that_would_do_the_very_same_is_asked_about_that_later_and_not_here(ledger: str) -> None:
-    origin = told_once(ledger)
-    fork = advance_to_rest(forks.fork(origin, at=after(origin, "plan"), by=make_user("Forker", origin.team)))
-    decide(fork, confirm=[])
-    advance_to_rest(fork)
-    assert open_gate(fork).kind == "recovery"
 
 
 def test_what_nobody_knows_the_end_of_is_said_so(ledger: str) -> None:
@@ -201,30 +195,14 @@ def test_what_nobody_knows_the_end_of_is_said_so(ledger: str) -> None:
     assert [each.done for each in refused.repeats] == [False]
 
 
-@pytest.mark.parametrize("step", ["tell", "book"])
-def test_the_inbox_names_what_was_done_again_on_order_as_the_gate_does(ledger: str, step: str) -> None:
+def test_the_inbox_names_what_was_done_again_on_order_as_the_gate_does(ledger: str) -> None:
     """The gate asked to confirm an abandoned effect that was not redone yet, and its row in the inbox left it out."""
     run, gate = asked_again(ledger)
-    change_effects(Effect.objects.filter(run=run, step=step), status="abandoned", landings=[])
+    change_effects(Effect.objects.filter(run=run, step="book"), status="abandoned", landings=[])
     told = GateImpacts(gate, gate.standing().card, []).approve()
     [beside] = impact_sources.beside([gate]).values()
     assert {each.effect for each in beside} == {each.effect for each in told.repeats}
-    assert [each.done for each in beside if each.step == step] == [False]
-
-
-def test_what_was_done_while_the_page_was_open_is_found_by_the_decision(ledger: str) -> None:
-    """The box that was not there cannot have been ticked."""
-    run = told_once(ledger)
-    change_effects(Effect.objects.filter(run=run, step="tell"), status="failed")
-    rewind(run, to=1, feedback="cheaper")
-    advance_to_rest(run)
-    gate = open_gate(run)
-    form = form_of(gate)
-    assert not any(name.startswith("confirm.") for name in form)
-    change_effects(Effect.objects.filter(run=run, step="tell"), status="done")
-    refused = post(ann(run.team), gate, form)
-    assert refused.status_code == 422
-    assert TOLD_AGAIN in refused.content.decode()
+    assert [each.done for each in beside if each.step == "book"] == [False]
 
 
 def test_a_deadline_lets_nothing_be_done_once_more(ledger: str) -> None:
@@ -254,25 +232,235 @@ def test_over_the_api_it_is_named_and_confirmed_by_number(ledger: str) -> None:
     assert post_json(by, gate, verdict="approve", shown=told["shown"], confirm=[effect]).status_code == 201
 
 
-@pytest.mark.parametrize("junk", ["x", "-1", "9" * 30, "1,x"])
-def test_junk_in_a_box_confirms_nothing(ledger: str, junk: str) -> None:
-    run, gate = asked_again(ledger)
-    form = {name: text for name, text in form_of(gate).items() if not name.startswith("confirm.")}
-    assert post(ann(run.team), gate, form | {f"confirm.{junk}.approve": "yes"}).status_code == 422
+def asked_once_more(ledger: str) -> tuple[Run, Gate]:
+    """A booking that was approved, booked, charged and told, and is asked about once more: its effects are left."""
+    team = make_team()
+    Policy.objects.filter(pk=make_policy(team, name="default").pk).update(bulk_risk="medium")
+    run = advance_to_rest(make_run("booking", ledger=ledger, team=team))
+    decide_run(run)
+    advance_to_rest(run)
+    rewind(run, to=1, feedback="cheaper")
+    advance_to_rest(run)
+    return run, open_gate(run)
 
 
-def test_the_row_in_the_inbox_says_what_was_done_already(ledger: str) -> None:
-    run, gate = asked_again(ledger)
-    _, at = told_at(run)
-    page = signed_in(ann(run.team)).get("/").content.decode()
-    assert f"(checkpoint {at})" in page
-    assert page.count("was already done") == 1, "what is undone first is not done twice"
-    fresh = advance_to_rest(make_run("booking", ledger=ledger + "3", team=run.team))
-    assert [gate for gate, _ in sorted(impact_sources.beside([gate, open_gate(fresh)]).items())] == [gate.pk]
+def words_of(page: str) -> str:
+    return " ".join(re.sub("<[^>]+>", "", page).split())
 
 
-def test_the_row_of_a_fork_names_the_run_that_did_it(ledger: str) -> None:
-    origin = told_once(ledger)
-    fork = advance_to_rest(forks.fork(origin, at=1, by=make_user("Forker", origin.team)))
-    [told] = impact_sources.beside([open_gate(fork)]).values()
-    assert {(each.run, each.step) for each in told} == {(origin.pk, "book"), (origin.pk, "pay"), (origin.pk, "tell")}
+def test_what_a_rejection_undoes_is_on_the_list(ledger: str) -> None:
+    """It said that nothing runs, and the money was given back."""
+    run, gate = asked_once_more(ledger)
+    client = signed_in(ann(run.team))
+    page = preview(client, [gate], "reject")
+    assert "The run stops as rejected; “Pay” and “Book” are undone" in words_of(page)
+    send(client, form(page, verdict="reject", then="stop", second_look=""))
+    advance_to_rest(run)
+    assert [line.split()[0] for line in lines(ledger)] == ["book", "pay", "tell", "refund", "unbook"]
+
+
+def test_what_would_be_undone_since_the_list_was_drawn_is_not(ledger: str) -> None:
+    run, gate = asked_once_more(ledger)
+    client = signed_in(ann(run.team))
+    sent = form(preview(client, [gate], "reject"), verdict="reject", then="stop", second_look="")
+    number, seen, shown = sent["choice"][0].split(":")
+    less = {**sent, "choice": [f"{number}:{seen}:{shown[:32]}"]}  # as if the list had named less
+    assert "The effect of your decision changed after you opened this page." in words_of(send(client, less))
+    assert Gate.objects.get(pk=gate.pk).status == "open"
+    assert "refund" not in Path(ledger).read_text()
+
+
+WINDOW = dt.timedelta(minutes=2)
+
+
+def test_nothing_is_performed_before_the_sweeper_ends_the_window_and_once_after_it(ledger: str) -> None:
+    team = make_team()
+    make_policy(team, name="default", undo_window=WINDOW)
+    run = advance_to_rest(make_run("booking", ledger=ledger, team=team))
+    gate = open_gate(run)
+    decide_run(run)
+    before = lines(ledger)
+    assert advance_to_rest(run).status == "waiting"
+    assert lines(ledger) == before
+    assert not Effect.objects.filter(run=run).exists()
+    pass_window(gate)
+    assert Sweeper().sweep_once()["settled"] >= 1  # other tests may have left some
+    assert now(gate).status == "decided"
+    assert advance_to_rest(run).status == "completed"
+    assert len(lines(ledger)) == len(set(lines(ledger))) > len(before)
+
+
+def test_what_would_be_repeated_by_then_and_nobody_confirmed_is_not_let_run(ledger: str) -> None:
+    """A fork booked the same within the window: the approval would have booked it twice."""
+    team = make_team()
+    make_policy(team, name="default", undo_window=WINDOW)
+    later = advance_to_rest(make_run("booking", ledger=ledger, team=team))
+    other = open_gate(later)
+    branch = advance_to_rest(forks.fork(later, at=1, by=make_user("Forker", team), patch=[
+        {"op": "replace", "path": "/size", "value": 3}]))  # fmt: skip
+    person = ann(team)
+    decide_run(later, by=person, confirm=[])
+    decide_run(branch, by=person)
+    end_window(open_gate(branch))
+    assert advance_to_rest(branch).status == "completed"
+    assert end_window(other)
+    assert now(other).status == "open"
+    assert now(other).settles_at is None
+    assert not Decision.objects.get(gate=other).counts
+    done = list(Effect.objects.filter(run=branch).values_list("pk", flat=True))
+    decide_run(later, by=person, confirm=done)
+    assert end_window(other)
+    assert now(other).status == "decided"
+
+
+def made_of(*titles: str, **more: Any) -> Repeat:
+    return Repeat(effect=3, step="reply", titles=titles, run=7, checkpoint=8, **more)
+
+
+def sentence(*titles: str, **more: Any) -> str:
+    return sentences.told(made_of(*titles, **more), at="at 16:18", here=7)
+
+
+def test_a_mail_that_went_out_is_said_to_go_out_again_and_what_may_come_to_may() -> None:
+    assert sentence("Send an e-mail") == "An e-mail was already sent at 16:18 (checkpoint 8). Approving sends it again."
+    assert sentence("Pay the refund") == "The refund was already paid at 16:18 (checkpoint 8). Approving pays it again."
+
+    assert sentence("Send an e-mail", certain=False).endswith("Approving may send it again.")
+    assert sentence("Send an e-mail", done=False) == (
+        "Nobody knows whether an e-mail was already sent at 16:18 (checkpoint 8). Approving could send it twice."
+    )
+
+    assert sentence("Reply to the customer", "Send an e-mail").startswith("An e-mail was already sent")
+    assert sentence("Reply to the customer") == (
+        "“Reply to the customer” was already done at 16:18 (checkpoint 8). Approving does it again."
+    )
+    assert sentence("Überweisung ausführen").startswith("“Überweisung ausführen” was already done")
+
+
+@pytest.mark.parametrize(
+    ("title", "third"),
+    [
+        ("Pay a refund", "pays a refund"), ("Send an e-mail", "sends an e-mail"),
+        ("Reply to the customer", "replies to the customer"), ("Publish the page", "publishes the page"),
+        ("Überweisung", "“Überweisung”"), ("Refund", "refunds"),
+    ],
+)  # fmt: skip
+def test_a_title_says_what_a_yes_does(title: str, third: str) -> None:
+    assert verbs.third(title) == third
+
+
+def of_two(**more: Any) -> tuple[Gate, User, User]:
+    team = make_team()
+    return make_gate(policy=make_policy(team, quorum=2), **more), ann(team), bob(team)
+
+
+def test_a_vote_that_became_the_last_one_is_refused_and_shown_anew_with_what_was_typed() -> None:
+    """The panel said that one more had to agree; the press paid and mailed at once."""
+    gate, first, second = of_two()
+    form = form_of(gate, comment="Looks right to me.")
+    decide(gate, first)
+    refused = post(second, gate, form)
+    assert refused.status_code == 409
+    page = refused.content.decode()
+    assert "Yours is now the last approval needed" in page
+    assert "Looks right to me." in page
+    assert "Yours is the last approval needed: it takes effect immediately" in page
+    gate.refresh_from_db()
+    assert (gate.status, gate.decisions.count()) == ("open", 1)
+    [event] = Event.objects.filter(subject=gate.subject, kind="decision.refused")
+    assert json.loads(bytes(event.data)) | {"kind": "impact_changed", "last": True} == json.loads(bytes(event.data))
+    again = form_of(gate, comment="Looks right to me.", key=form["key"])
+    assert post(second, gate, again).status_code == 303
+    assert Outcome.objects.get(gate=gate).kind == "approved"
+
+
+def test_of_two_votes_at_the_same_time_one_is_told_that_it_has_become_the_last() -> None:
+    team = make_team()
+    people = [make_user(f"Reviewer {number}", team) for number in range(2)]
+    for _ in range(2):
+        gate = make_gate(policy=make_policy(team, quorum=2, name=f"two-{_}"))
+        shown = shown_of(gate)["shown.approve"]
+        results = race([partial(decide, gate, person, shown=shown) for person in people])
+        assert sorted(type(each).__name__ for each in results) == ["ConsequencesChanged", "Decision"]
+        gate.refresh_from_db()
+        assert (gate.status, gate.decisions.count()) == ("open", 1)
+
+
+def test_an_edit_is_the_first_vote_on_what_it_makes_so_it_waits_whatever_was_shown() -> None:
+    gate, first, second = of_two()
+    form = form_of(gate, "edit", **{"args.refund/amount": "80.00"})
+    decide(gate, first)
+    assert post(second, gate, form).status_code == 303
+    gate.refresh_from_db()
+    assert (gate.status, gate.proposal) == ("open", 2)
+    decide(gate, first, "edit", arguments=edit_amount(gate, "70.00"))
+    gate.refresh_from_db()
+    assert (gate.status, gate.proposal) == ("open", 3)
+
+
+def test_a_page_that_says_nothing_of_what_it_showed_lets_nothing_happen() -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    form = {name: text for name, text in form_of(gate).items() if not name.startswith("shown.")}
+    assert post(ann(team), gate, form).status_code == 409
+    gate.refresh_from_db()
+    assert gate.status == "open"
+
+
+def test_over_the_api_a_decision_carries_what_was_foretold_and_a_token_is_held_to_the_same() -> None:
+    gate, first, second = of_two()
+    told = ask(second, f"/api/gates/{gate.pk}/impacts")["items"][0]
+    assert (told["choice"], told["left"]) == ("approve", 1)
+    assert post_json(first, gate, verdict="approve").status_code == 201
+    answer = post_json(second, gate, verdict="approve", shown=told["shown"])
+    problem = refusal(answer, 409)
+    assert (problem["code"], problem["impact"]["asks"]) == ("impact_changed", "")
+    assert "last approval needed" in problem["detail"]
+    now = ask(second, f"/api/gates/{gate.pk}/impacts")["items"][0]
+    assert now["left"] == 0
+    assert post_json(second, gate, verdict="approve", shown=now["shown"]).json()["gate"]["status"] == "decided"
+
+    gate, first, second = of_two()
+    shown = ask(second, f"/api/gates/{gate.pk}/impacts")["items"][0]["shown"]
+    decide(gate, first)
+    _, sent = make_token(second)
+    seen = bytes(gate.standing().digest).hex()
+    address, body = f"/api/gates/{gate.pk}/decisions", {"seen": seen, "verdict": "approve"}
+    client = bearing(sent)
+    assert client.post(address, {**body, "shown": shown}, content_type="application/json").status_code == 409
+    assert client.post(address, {**body, "shown": "zz"}, content_type="application/json").status_code == 422
+    assert client.post(address, body, content_type="application/json").status_code == 201
+    gate.refresh_from_db()
+    assert gate.status == "decided"
+
+
+def told(html: str) -> str:
+    """The words of a page, without the marks that set foreign ones apart."""
+    return text_of(re.sub("</?bdi>", "", html))
+
+
+def test_an_answer_is_named_to_whoever_still_has_the_question_open() -> None:
+    """It was called an edit and shown as JSON, and nobody was told which answer to agree to."""
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, quorum=2, name="default"), kind="recovery")
+    first, second = ann(team), bob(team)
+    before = form_of(gate, "answer", answer="not_happened")
+    assert post(first, gate, before).status_code == 303
+    reader = signed_in(second)
+    news = told(reader.get(f"/gates/{gate.pk}/status/?seen=1").content.decode())
+    assert "Ann Okafor answered “It did not” while you had it open." in news
+    assert "null" not in news
+    refused = post(second, gate, before)
+    assert refused.status_code == 409
+    assert "Ann Okafor answered “It did not” after you opened it. Agree to that answer, or give another one." in told(
+        refused.content.decode()
+    )
+    page = reader.get(f"/gates/{gate.pk}/").content.decode()
+    assert "Ann Okafor answered this" in told(page)
+    assert "Answered “It did not”" in told(page)
+    assert re.search(r'value="not_happened"[^>]*data-sends="Send “It did not” \(2 of 2\)"', page)
+    assert re.search(r'value="happened"[^>]*data-sends="Send “[^”]+” \(1 of 2\)"', page)
+    gate.refresh_from_db()
+    assert post(second, gate, form_of(gate, "answer", answer="not_happened")).status_code == 303
+    gate.refresh_from_db()
+    assert gate.status == "decided"

@@ -1,4 +1,4 @@
-"""The rules of which gate decides about an effect, and what it refused."""
+"""The rules of which gate decides about an effect, what it refused, and where a run still waits for it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
-from uuid import UUID
 
 import pytest
 
 from approvals.cards.action import Action, SettledAction
-from approvals.engine_rules import permissions
-from approvals.engine_rules.effects import depended_on
+from approvals.engine_rules import effects, permissions
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
 ONE = StepSpec("pay", kind="effect", guarded=True)
 SEVERAL = StepSpec("pay", kind="effect", guarded=True, action="now")
 PLAN = PlanSpec("robo", "1", steps=(StepSpec("review", kind="gate", allows=("pay",)), ONE))
-
-
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
@@ -106,34 +102,20 @@ def test_of_gates_open_side_by_side_the_one_that_refuses_decides(
     assert permissions.last_allowing([last, before], plan, SEVERAL, now=now) == (found or REVIEW)
 
 
-class Changed(NamedTuple):
-    fields: frozenset[str]
-
-
-def test_the_first_change_of_each_loose_field_counts() -> None:
-    first, second = Changed(frozenset("ab")), Changed(frozenset("bc"))
-    assert permissions.changed_by_hand([first, second], set("bc")) == {"b": first, "c": second}
-    assert permissions.changed_by_hand([first, second], set()) == {}
-
-
-class Taken(NamedTuple):
-    status: str
-    again: bool = False
+ASKED, OTHER, RAN = ("recovery", "pay"), ("recovery", "reply"), ("step", "pay")
 
 
 @pytest.mark.parametrize(
-    ("taken", "forks", "depends"),
-    [
-        ([], [], False),
-        ([Taken("done")], [], True),
-        ([Taken("undone")], [], False),
-        ([], [{1, 2}], True),
-        ([], [{2}], False),
-    ],
+    ("since", "awaited"),
+    [([], True), ([ASKED, ASKED], True), ([ASKED, RAN], False), ([OTHER], False), (None, False)],
 )
-def test_another_run_depends_on_an_effect_that_it_took_over_or_began_after(
-    taken: list[Taken], forks: list[set[int]], depends: bool
+def test_a_run_waits_where_it_only_asked_about_the_effect_since(
+    since: list[tuple[str, str]] | None, awaited: bool
 ) -> None:
-    ids = {number: UUID(int=number) for number in (1, 2)}
-    paths = [{ids[each] for each in fork} for fork in forks]
-    assert depended_on([ids[1]], taken=taken, forks=paths) is depends
+    assert effects.awaited("pay", since) is awaited
+
+
+def test_only_what_is_kept_without_being_known_is_left_open() -> None:
+    assert effects.left_open("kept", known=False)
+    assert not effects.left_open("kept", known=True)
+    assert not effects.left_open("unknown", known=False)

@@ -1,26 +1,35 @@
-"""A gate opens with all that belongs to it, or not at all."""
+"""A gate opens with all that belongs to it, keeps no personal text, and ends at its deadline as its policy says."""
 
 from __future__ import annotations
 
+import contextlib
+import datetime as dt
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from approvals.cards.card import Card, completed
-from approvals.errors import CardRefused
+from approvals.errors import CardRefused, DecisionRefused, GateExpired
 from approvals.gates import closing
+from approvals.gates.closing import pass_deadline
 from approvals.gates.opening import heading, open_gate
-from approvals.models import Gate, Policy
+from approvals.gates.reading import read
+from approvals.models import Gate, Outcome, Policy, Proposal
 from checkpoints import actors, store
 from checkpoints.errors import Fenced
 from checkpoints.models import Event, Hold, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.store import claims
 from checkpoints.store.claims import Claim
+from checkpoints.values import canonical_json
 from tests.factories import (
     ann,
+    bob,
+    change_gate,
     decide,
+    edit_amount,
+    eve,
     make_action,
     make_card,
     make_gate,
@@ -29,8 +38,10 @@ from tests.factories import (
     make_spec,
     make_state,
     make_team,
+    waiting,
 )
-from tests.harness.racing_threads import meet_lock, race
+from tests.harness.racing_threads import meet_lock
+from tests.harness.signed_in_clients import signed_in
 
 
 def taken(run: Run) -> Claim:
@@ -84,19 +95,6 @@ def test_a_gate_decided_meanwhile_is_not_slept_through() -> None:
     assert run.status == "running"
 
 
-def test_a_run_is_never_left_waiting_by_an_opening_that_races_the_decision() -> None:
-    team = make_team()
-    person = ann(team)
-    for _ in range(5):
-        run = make_run(team=team)
-        gate = opened(run, taken(run))
-        run.wake(actors.SYSTEM)
-        claim = taken(run)
-        race([lambda run=run, claim=claim: opened(run, claim), lambda gate=gate: decide(gate, person)])  # type: ignore[misc]
-        run.refresh_from_db()
-        assert run.status in ("running", "queued")
-
-
 def test_a_gate_that_closes_while_the_run_is_let_go_is_not_slept_through() -> None:
     run = make_run()
     gate = opened(run, taken(run))
@@ -133,14 +131,6 @@ def test_a_team_without_the_policy_asks_under_its_default_which_is_made_once() -
     assert (first.policy.name, first.policy.quorum, first.policy.separation) == ("default", 1, True)
 
 
-def test_a_gate_takes_the_newest_version_of_its_policy() -> None:
-    team = make_team()
-    make_policy(team)
-    newest = make_policy(team, version=2, quorum=2)
-    run = make_run(team=team)
-    assert opened(run, taken(run)).policy == newest
-
-
 def test_what_an_agent_calls_its_gate_may_be_anything_and_is_kept_whole_in_the_card() -> None:
     title = "a\0b\n\n" + "x" * 5000
     gate = make_gate(card=make_card(title=title))
@@ -154,14 +144,11 @@ def test_what_an_agent_calls_its_gate_may_be_anything_and_is_kept_whole_in_the_c
     [
         ({"risk": "none"}, "risk"),
         ({"allows": ["pay", "reply", "wipe"]}, "does not let this gate allow 'wipe'"),
-        ({"actions": [make_action(id="a b")]}, "identifier"),
         ({"actions": [make_action(tool="p\u0430y")]}, "identifier"),
         ({"actions": [make_action(), make_action()]}, "twice"),
         ({"actions": [make_action(pointer="/nothing")]}, "nothing at /nothing"),
         ({"actions": [make_action(effect="find_order")]}, "does not allow"),
-        ({"back_to": ["nowhere"]}, "no step 'nowhere'"),
         ({"back_to": ["reply"]}, "'reply' cannot be undone"),
-        ({"question": {"text": "?", "choices": []}}, "choices"),
     ],
 )
 def test_a_card_that_cannot_be_asked_about_is_refused(fields: dict[str, Any], says: str) -> None:
@@ -170,10 +157,160 @@ def test_a_card_that_cannot_be_asked_about_is_refused(fields: dict[str, Any], sa
         completed(make_card(**fields), step=spec.step("review"), plan=spec, state=make_state())
 
 
-def test_a_refused_card_leaves_the_run_with_its_worker() -> None:
-    run = make_run()
-    with pytest.raises(CardRefused):
-        opened(run, taken(run), make_card(risk="none"))
-    run.refresh_from_db()
-    assert run.status == "running"
-    assert not Gate.objects.filter(run=run).exists()
+PERSONAL = ("Marit", "Ellery", "1,284", "Okafor", "Lindqvist", "Marlow", "patience", "lenses", "refund her")
+
+
+def data_of(gate: Gate) -> dict[str, str]:
+    """Kind -> the data of each of the run's events."""
+    events = Event.objects.filter(run_id=gate.run_id)
+    return {event.kind: str(canonical_json.decode_canonical(bytes(event.data))) for event in events}
+
+
+def personal_in(gate: Gate) -> list[tuple[str, str]]:
+    return [(kind, word) for kind, data in data_of(gate).items() for word in PERSONAL if word in data]
+
+
+def test_no_event_of_a_gate_keeps_its_title_or_what_people_wrote() -> None:
+    team = make_team()
+    card = make_card(title="Refund €1,284.00 and reply to Marit Ellery", summary="refund her")
+    gate = make_gate(policy=make_policy(team, quorum=2), card=card)
+    decide(gate, ann(team), "edit", arguments=edit_amount(gate, "80.00"), comment="Thank you for your patience")
+    with contextlib.suppress(DecisionRefused):
+        decide(gate, eve(), comment="patience")
+    with contextlib.suppress(DecisionRefused):
+        decide(gate, bob(team), "Marit Ellery")
+    decide(gate, bob(team), "reject", comment="Not the lenses")
+    kinds = {"gate.opened", "gate.edited", "gate.decided", "gate.closed", "decision.refused", "run.queued"}
+    assert kinds <= set(data_of(gate))
+    assert personal_in(gate) == []
+    silent, gone = make_gate(card=card), make_gate(card=card)
+    closing.withdraw(gone, by=actors.SYSTEM, reason="Marit Ellery wrote again")
+    closing.pass_deadline(silent)
+    closing.expire(silent)
+    assert [Gate.objects.get(pk=each.pk).status for each in (silent, gone)] == ["expired", "withdrawn"]
+    assert personal_in(silent) == personal_in(gone) == []
+
+
+@pytest.mark.parametrize("number", [0, 2**62, 2**63])
+def test_a_gate_that_does_not_exist_is_an_error_that_is_answered_with_404(number: int) -> None:
+    with pytest.raises(Proposal.DoesNotExist):
+        read(number)
+
+
+HOUR = dt.timedelta(hours=1)
+
+
+def ended(gate: Gate) -> tuple[str, int]:
+    """(how a gate ends that nobody answered in time, how many grants it gives)."""
+    pass_deadline(gate)
+    outcome = closing.expire(gate)
+    assert outcome is not None
+    return outcome.kind, outcome.grants.count()
+
+
+def test_a_deadline_is_counted_from_the_opening_and_what_was_decided_in_time_does_not_expire() -> None:
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, deadline=HOUR))
+    assert gate.deadline is not None
+    assert gate.deadline - gate.opened_at == HOUR
+    decide(gate, bob(team))
+    pass_deadline(gate)
+    assert closing.expire(gate) is None
+    assert Outcome.objects.get(gate=gate).kind == "approved"
+
+
+def test_a_decision_after_the_deadline_loses_though_nothing_has_swept_the_gate() -> None:
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, deadline=HOUR, on_expiry="approve"))
+    person = ann(team)
+    pass_deadline(gate)
+    assert gate.pk not in waiting(person)
+    for verdict in ("approve", "reject"):
+        with pytest.raises(GateExpired, match="deadline has passed"):
+            decide(gate, person, verdict)
+    assert not gate.decisions.exists()
+    assert Event.objects.filter(subject=gate.subject, kind="decision.refused").count() == 2
+
+
+def test_a_decision_that_waited_for_the_gate_past_the_deadline_loses() -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    person = ann(team)
+    late = meet_lock(lambda: pass_deadline(gate), lambda: decide(gate, person))
+    assert isinstance(late, GateExpired)
+    assert not gate.decisions.exists()
+
+
+def test_nobody_in_time_is_expired_and_not_rejected_and_the_run_is_woken_to_hear_it() -> None:
+    gate = make_gate(policy=make_policy(deadline=HOUR))
+    assert closing.expire(gate) is None
+    pass_deadline(gate)
+    assert Gate.objects.overdue().filter(pk=gate.pk).exists()
+    outcome = closing.expire(gate)
+    assert outcome is not None
+    assert (outcome.kind, outcome.to_run, outcome.grants.count()) == ("expired", None, 0)
+    gate = Gate.objects.get(pk=gate.pk)
+    assert (gate.status, gate.run.status) == ("expired", "queued")
+    assert gate.closed_at is not None
+    assert closing.expire(gate) is None
+    assert not Gate.objects.overdue().filter(pk=gate.pk).exists()
+    assert Event.objects.filter(subject=gate.subject, kind="gate.expired", actor="system").count() == 1
+
+
+def test_a_policy_that_approves_on_expiry_gives_the_grants_and_says_that_the_system_did() -> None:
+    gate = make_gate(policy=make_policy(deadline=HOUR, on_expiry="approve"))
+    pass_deadline(gate)
+    outcome = closing.expire(gate)
+    assert outcome is not None
+    assert (outcome.kind, outcome.by, outcome.decisions.count()) == ("approved", "system", 0)
+    assert bytes(outcome.to_run or b"") == outcome.approved().digest()
+    assert sorted(outcome.grants.values_list("effect", flat=True)) == ["pay", "reply"]
+    assert Gate.objects.get(pk=gate.pk).status == "expired"
+
+
+def test_approval_on_expiry_never_approves_what_one_person_changed() -> None:
+    """One of two people edited the amount and lost the account; the deadline then paid what nobody had agreed to."""
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, quorum=2, deadline=HOUR, on_expiry="approve"))
+    decide(gate, ann(team), "edit", arguments=edit_amount(gate, "80.00"))
+    pass_deadline(gate)
+    page = signed_in(bob(team)).get(f"/gates/{gate.pk}/").content.decode()
+    assert "approved automatically" not in page
+    assert ended(gate) == ("expired", 0)
+
+
+def test_approval_on_expiry_holds_only_while_the_newest_version_of_the_policy_and_its_rules_still_say_so() -> None:
+    """The policy still approved at its deadline, and only its new rule said otherwise: the gate was approved."""
+    rule = {"name": "never", "when": "true", "require": {"on_expiry": "expire"}}
+    versions: list[dict[str, Any]] = [{}, {"on_expiry": "approve", "rules": [rule]}]
+    for newer in versions:
+        team = make_team()
+        gate = make_gate(policy=make_policy(team, deadline=HOUR, on_expiry="approve"))
+        make_policy(team, deadline=HOUR, version=2, **newer)
+        assert ended(gate) == ("expired", 0)
+
+
+def test_approval_on_expiry_never_approves_what_somebody_rejected_though_their_vote_lapsed() -> None:
+    """The one who said no left the team, their no lapsed with the next vote, and the deadline then approved."""
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, quorum=2, denials=2, deadline=HOUR, on_expiry="approve"))
+    person = ann(team)
+    decide(gate, person, "reject")
+    person.groups.clear()
+    decide(gate, bob(team))
+    assert not gate.decisions.filter(verdict="reject", counts=True).exists()
+    assert ended(gate) == ("expired", 0)
+
+
+def test_a_deadline_that_somebody_wrote_into_the_row_approves_nothing() -> None:
+    gate = make_gate(policy=make_policy(deadline=HOUR, on_expiry="approve"))
+    Gate.objects.filter(pk=gate.pk).update(deadline=gate.opened_at)
+    outcome = closing.expire(gate)
+    assert outcome is not None
+    assert (outcome.kind, outcome.grants.count()) == ("expired", 0)
+    change_gate(gate)
+
+
+def test_approval_on_expiry_never_answers_a_question() -> None:
+    gate = make_gate(policy=make_policy(deadline=HOUR, on_expiry="approve"), kind="recovery")
+    assert ended(gate) == ("expired", 0)

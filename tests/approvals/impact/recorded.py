@@ -117,11 +117,6 @@ class Recorded:
         self._put("reopen", self.head.next_step, gate, self.now, parent=self.head.id)
         return self
 
-    def recovered(self) -> Recorded:
-        """A question about the next step was answered, and the run comes to it again."""
-        self._put("recovery", self.head.next_step, self.head.next_step, self.now, parent=self.head.id)
-        return self
-
     def forked(self, before: str, **writes: Any) -> Recorded:
         """A fork; what is recorded next is its."""
         to = self.at(before)

@@ -9,8 +9,7 @@ from approvals.impact import Impact, impact
 from approvals.impact.choices import GateChoices
 from approvals.impact.facts import MoveTarget
 from checkpoints.runs.plans import PlanSpec, StepSpec
-
-from .recorded import Recorded
+from tests.approvals.impact.recorded import Recorded
 
 
 def plan(*steps: StepSpec) -> PlanSpec:

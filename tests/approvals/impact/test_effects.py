@@ -1,15 +1,20 @@
-"""Effects: what is adopted, done anew, undone and cannot be undone."""
+"""Steps and effects: what runs again, what may, what stands, is adopted, done anew, undone and cannot be undone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
-from agents.effects import takeover
-from checkpoints.runs.plans import PlanSpec
+import pytest
 
-from .recorded import Recorded
-from .small_plans import approve, back, edit, effect, fork, gate, plan, rewind, said, step, stop
+from approvals.impact import Impact, ImpactRow, impact
+from checkpoints.runs.plans import PlanSpec, StepSpec, input_digest
+from checkpoints.values import digests
+from checkpoints.values.digests import StretchDigest
+from checkpoints.values.ops import Append, Splice
+from tests.approvals.impact.recorded import Recorded
+from tests.approvals.impact.small_plans import approve, back, edit, effect, fork, gate, plan, rewind, said, step
 
 REFUND = plan(
     step("find", "name", "order", reads_world=True),
@@ -49,13 +54,6 @@ def test_a_rewound_refund_names_what_may_come_of_its_payment() -> None:
     ]  # fmt: skip
 
 
-def test_an_edited_order_leaves_the_payment_to_be_undone_unless_people_put_it_back() -> None:
-    assert said(edit(finished(), "propose", order="B")) == [
-        "will propose", "may ask review on propose", "may pay on propose, review", "may reply on propose, review",
-        "cannot reply on propose, review", "may_undone pay on propose, review",
-    ]  # fmt: skip
-
-
 def test_what_was_done_with_this_very_input_is_adopted_and_asks_nobody() -> None:
     told = edit(finished(), "propose", other=1)
     assert said(told) == ["stands propose", "stands review", "stands pay", "stands reply"]
@@ -63,18 +61,10 @@ def test_what_was_done_with_this_very_input_is_adopted_and_asks_nobody() -> None
     assert [row.effect for row in told.ahead if row.kind == "effect"] == [1, 2]
 
 
-def test_another_approved_amount_is_paid_and_the_first_payment_undone() -> None:
+def test_another_approved_amount_is_paid_and_an_edit_back_takes_the_payment_that_was_made() -> None:
     assert said(approve(edited())) == ["will pay", "will reply", "cannot reply", "undone pay"]
 
-
-def test_an_edit_back_to_what_was_paid_takes_the_payment_that_was_made() -> None:
     assert said(approve(edited(), offer="A 0")) == ["stands pay", "stands reply"]
-
-
-def test_a_rejection_that_stops_undoes_what_was_left_behind_and_leaves_the_path() -> None:
-    told = stop(edited())
-    assert said(told) == ["cannot reply", "undone pay"]
-    assert told.ends
 
 
 def test_sent_back_with_feedback_the_agent_proposes_anew_and_people_are_asked() -> None:
@@ -84,15 +74,13 @@ def test_sent_back_with_feedback_the_agent_proposes_anew_and_people_are_asked() 
     assert [row.step for row in told.kept] == ["find"]
 
 
-def test_sent_back_to_an_effect_it_is_undone_and_done_again() -> None:
+def test_sent_back_to_an_effect_it_is_undone_and_done_again_and_what_cannot_be_undone_is_named() -> None:
     made = Recorded(plan(effect("book", "room", "key"), step("tell", "key", "text")), room=1)
     told = rewind(made.ran("book", {"key": 1}).ran("tell"), "book")
     assert said(told) == ["will book", "may tell on book", "undone book"]
     assert [row.again for row in told.ahead] == [True, False, True]
     assert told.repeated == ()
 
-
-def test_sent_back_to_what_cannot_be_undone_it_is_named_and_needs_a_confirmation() -> None:
     made = Recorded(plan(effect("mail", "text", "sent", irreversible=True)), text=1).ran("mail")
     told = rewind(made, "mail")
     assert said(told) == ["will mail", "cannot mail"]
@@ -102,60 +90,6 @@ def test_sent_back_to_what_cannot_be_undone_it_is_named_and_needs_a_confirmation
 def test_an_effect_whose_permission_was_used_goes_back_to_its_gate() -> None:
     told = rewind(finished(), "pay")
     assert said(told) == ["may pay on review", "asks review", "cannot reply on review", "undone pay"]
-
-
-ITEMS = plan(
-    step("next", "items at", "item at", jumps=("done",)),
-    effect("pay", "item", "paid", jumps=("next",)),
-    step("done", "paid", "report"),
-)
-
-
-def payments(*items: str) -> Recorded:
-    return _paid(Recorded(ITEMS, items=list(items), at=0), items, [])
-
-
-def _paid(made: Recorded, items: Sequence[str], before: Sequence[str]) -> Recorded:
-    """All of the items, those of `before` by what was paid then."""
-    left = list(before)
-    for at, item in enumerate(items, 1):
-        made.ran("next", {"item": item, "at": at})
-        took = made.reused if item in left else made.ran
-        took("pay", {"paid": item}, "next")
-        left.remove(item) if item in left else None
-    return made.ran("next", {}, "done").ran("done")
-
-
-def test_of_four_payments_in_a_loop_only_the_one_that_is_left_out_is_undone() -> None:
-    """A counter of visits made a second payment of the two equal ones, and another of the last."""
-    told = edit(payments("A", "B", "B", "C"), "", items=["B", "B", "C"])
-    assert said(told) == ["will next", "may next on next", "may pay on next", "may done on next", *OPEN]
-
-
-def test_once_the_loop_was_walked_without_it_each_payment_is_told_by_itself() -> None:
-    first, rest = ("A", "B", "B", "C"), ["B", "B", "C"]
-    made = payments(*first)
-    _paid(made.moved("edit", "", items=rest), rest, first).effects[0] = replace(made.effects[0], status="undone")
-    told = edit(made, "", items=["A", "B", "B", "C"])
-    assert said(told) == ["stands next", "will pay", "may next on pay", "may pay on pay", "may done on pay", *LEFT]
-    told = edit(made, "", items=rest)
-    assert said(told) == ["stands next", "stands pay"] * 3 + ["stands next", "stands done"]
-    assert [row.effect for row in told.ahead if row.kind == "effect"] == [2, 3, 4]
-
-
-OPEN, LEFT = ["may_undone pay on next"] * 4, ["may_undone pay on pay"] * 3
-
-
-def test_of_four_payments_taken_from_a_list_the_walk_knows_each() -> None:
-    """Where what the loop reads is not touched, each payment is told by itself."""
-    steps = plan(
-        step("first", "order", "item"), effect("pay_first", "item", "one"), step("second", "", "item"),
-        effect("pay_second", "item", "two"),
-    )  # fmt: skip
-    made = Recorded(steps, order="A").ran("first", {"item": "A"}).ran("pay_first").ran("second", {"item": "B"})
-    assert said(edit(made.ran("pay_second"), "", order="X")) == [
-        "will first", "may pay_first on first", "stands second", "stands pay_second", "may_undone pay_first on first",
-    ]  # fmt: skip
 
 
 SEND: PlanSpec = plan(effect("book", "room", "key"), effect("mail", "key", "sent"), step("end", "room"))
@@ -175,21 +109,12 @@ def test_a_fork_asks_before_it_takes_over_what_its_origin_has_done() -> None:
     told = fork(booked(), "book")
     assert said(told) == ["may ask book on book"]
     assert (told.asks, told.ahead[0].why, told.ahead[0].effect, told.ahead[0].origin) == ("book", "takeover", 1, 1)
-    assert said(fork(booked(), "book", room=2)) == ["will book", "may ask mail on book", "may end on book"]
-
-
-def test_a_fork_leaves_its_origins_effects_alone() -> None:
     told = fork(booked(), "book", room=2)
-    assert (told.undone, told.may_undone, told.cannot) == ((), (), ())
+    assert said(told) == ["will book", "may ask mail on book", "may end on book"]
+    assert (told.undone, told.may_undone, told.cannot) == ((), (), ()), "its origin's effects are left alone"
 
 
-def test_an_effect_of_which_nobody_knows_what_became_is_asked_about() -> None:
-    told = edit(booked().changed("book", status="unknown"), "")
-    assert said(told)[0] == "may ask book on book"
-    assert "may_undone book on book" in said(told)
-
-
-def test_what_was_left_open_is_asked_about_where_the_run_comes_to_it() -> None:
+def test_what_was_left_open_or_is_in_doubt_is_asked_about_where_the_run_comes_to_it() -> None:
     """It was told to stand, as if it had been done."""
     made = booked().changed("book", status="kept", left_open=True)
     told = edit(made, "")
@@ -197,27 +122,9 @@ def test_what_was_left_open_is_asked_about_where_the_run_comes_to_it() -> None:
     assert not any(row.kind == "effect" for row in told.stands)
     assert said(rewind(made, "book"))[0] == "may ask book on book"
 
-
-def test_what_was_left_open_stays_so_where_the_run_does_not_come_to_it() -> None:
-    made = booked().changed("book", status="kept", left_open=True)
-    assert said(edit(made, "", room=2)) == ["will book", "may mail on book", "will end", LEFT_MAIL]
-
-
-def test_what_was_left_open_may_be_asked_about_by_a_step_whose_input_is_not_known() -> None:
-    steps = plan(step("room", "size", "room"), *SEND.steps)
-    made = Recorded(steps, size=1).ran("room", {"room": 1}).ran("book", {"key": 1}).ran("mail").ran("end")
-    told = edit(made.changed("book", status="kept", left_open=True), "", size=2)
-    assert said(told)[:2] == ["will room", "may ask book on room"]
-
-
-LEFT_MAIL = "may_undone mail on book"
-
-
-def test_what_was_ordered_again_stands_where_the_run_goes_back_to_after_it() -> None:
-    """It was told to stand and to be undone, both at once."""
-    told = rewind(booked().changed("book", again=True), "mail")
-    assert said(told) == ["will mail", "stands end", "undone mail"]
-    assert [(row.step, str(row.verdict)) for row in told.kept] == [("book", "stands")]
+    told = edit(booked().changed("book", status="unknown"), "")
+    assert said(told)[0] == "may ask book on book"
+    assert "may_undone book on book" in said(told)
 
 
 def test_what_was_begun_again_is_asked_about_where_the_run_goes_back_to_after_the_first_time() -> None:
@@ -228,34 +135,155 @@ def test_what_was_begun_again_is_asked_about_where_the_run_goes_back_to_after_th
     assert [row.step for row in told.kept] == ["book"]
 
 
-def test_an_undo_that_was_begun_may_have_to_be_asked_about() -> None:
-    told = edit(booked().changed("book", going=True), "")
-    assert said(told)[0] == "may ask book on book"
-    assert "may_undone book on book" in said(told)
-
-
-def test_before_the_run_ends_people_are_asked_about_what_it_left_in_doubt() -> None:
-    """The run was told to end, and it asked."""
-    steps = plan(step("go", "x", ends=True, jumps=("book",)), effect("book", "x", "key"))
-    made = Recorded(steps, x=1).ran("go", {}, "book").ran("book", {"key": 1}).moved("edit", "go", x=2).ran("go", {}, "")
-    told = edit(made.changed("book", status="unknown"), "", x=2)
-    assert said(told) == ["stands go", "may ask book on book", "may_undone book on book"]
-    assert (told.ends, told.may, [row.step for row in told.asking]) == (False, (), ["book"])
-
-
 def test_what_a_fork_stands_on_is_left_alone() -> None:
     """It was told to be undone, and the runner keeps what another run has taken over."""
     assert "cannot book" in said(edit(booked().changed("book", shared=True), "", room=2))
 
 
-def test_a_fork_asks_also_of_what_its_origin_may_have_done() -> None:
-    assert said(fork(booked().changed("book", status="unknown"), "book"))[0] == "may ask book on book"
+CHAIN = plan(step("find", "name", "order"), step("price", "order", "sum"), step("tell", "sum name", "text"))
 
 
-def test_what_was_said_of_one_execution_is_no_word_about_the_next() -> None:
-    """A fork that was told to book once more itself was told to book the second time too, and asked."""
-    made = Recorded(plan(effect("book", "room", "key"), step("more", "", jumps=("book",), ends=True)), room=1)
-    made.ran("book").ran("more", {}, "book").ran("book").ran("more", {}, "").forked("").recovered()
-    said_at = {(made.head.parent, "book")}
-    assert takeover.done_by_fork(made.path(made.head), said_at) == {"book"}
-    assert takeover.done_by_fork(made.ran("book").path(made.head), said_at) == frozenset()
+def ordered() -> Recorded:
+    return Recorded(CHAIN, name="A").ran("find", {"order": "a"}).ran("price", {"sum": 1}).ran("tell", {"text": "A 1"})
+
+
+def test_what_runs_again_and_what_an_edit_does_not_reach() -> None:
+    made = ordered()
+    assert said(rewind(made, "find")) == ["will find", "may price on find", "may tell on find"]
+
+    made = ordered()
+    assert said(edit(made, "find", other=1)) == ["stands find", "stands price", "stands tell"]
+    assert said(edit(made, "price", sum=99)) == ["stands price", "stands tell"]
+
+
+def test_equal_outputs_stop_the_ripple_but_nobody_knows_that_before() -> None:
+    made = ordered()
+    told = edit(made, "find", name="a")
+    assert said(told) == ["will find", "may price on find", "may tell on find"]
+    made.moved("edit", "find", name="a").ran("find", {"order": "a"}).reused("price", {"sum": 1}).ran("tell")
+    assert said(edit(made, "", name="a")) == ["stands find", "stands price", "stands tell"]
+
+
+def test_a_step_that_looks_outside_the_state_runs_whatever_it_reads() -> None:
+    looking = plan(step("look", "", "seen", reads_world=True), step("act", "seen", "done"))
+    made = Recorded(looking).ran("look", {"seen": 1}).ran("act")
+    assert said(edit(made, "look", other=1)) == ["will look", "may act on look"]
+
+
+def test_other_code_runs_anew() -> None:
+    made = ordered()
+    find, price, tell = CHAIN.steps
+    made.plan = plan(find, replace(price, code_hash="cd"), tell)
+    assert said(edit(made, "find", other=1)) == ["stands find", "will price", "may tell on price"]
+
+
+def test_feedback_is_like_nothing_recorded_so_what_reads_it_certainly_runs() -> None:
+    drafting = plan(step("draft", "feedback", "text"), step("check", "text feedback", "ok"))
+    made = Recorded(drafting, feedback=[]).ran("draft", {"text": 1}).ran("check")
+    told = impact(made.history(), replace(made.target("", rewind=True), novel=frozenset({"feedback"})))
+    assert said(told) == ["will draft", "will check"]
+
+
+LISTS = [
+    (Append([3]), "will sum"),  # [9, 3], and not [1, 3]
+    (Splice(0, 1, [3]), "stands sum"),  # [3] either way
+    ([1, 3], "stands sum"),
+]
+
+
+@pytest.mark.parametrize(("write", "after"), LISTS)
+def test_a_recorded_change_of_a_list_is_made_to_the_list_that_is_there(write: Any, after: str) -> None:
+    made = Recorded(plan(step("grow", "", "items"), step("sum", "items", "total")), items=[1])
+    made.ran("grow", {"items": write}).ran("sum")
+    assert said(edit(made, "grow", items=[9])) == ["stands grow", after]
+
+
+def test_a_fork_reuses_what_its_origin_has_done() -> None:
+    made = ordered()
+    assert said(fork(made, "find")) == ["stands find", "stands price", "stands tell"]
+    assert said(fork(made, "price", name="B")) == ["stands price", "will tell"]
+
+
+def test_what_lies_behind_a_jump_may_run_and_where_all_ways_lead_will() -> None:
+    steps = plan(
+        step("pick", "x", "y", jumps=("long",)), step("short", "y", "z"), step("long", "y", "z"), step("end", "w", "v")
+    )
+    made = Recorded(steps, x=1, w=1).ran("pick", {"y": 1}).ran("short").ran("long").ran("end")
+    assert said(rewind(made, "pick")) == ["will pick", "may short on pick", "may long on pick", "stands end"]
+    assert said(edit(made, "pick", x=2, w=2)) == [
+        "will pick", "may short on pick", "may long on pick", "will end",
+    ]  # fmt: skip
+
+
+def test_how_long_a_step_took_last_is_told_and_changes_no_digest() -> None:
+    made = ordered()
+    told = rewind(made, "find")
+    assert [row.took for row in told.ahead] == [timedelta(seconds=1)] * 3
+    slower = Impact(rows=tuple(_slower(row) for row in told.rows), asks=told.asks, ends=told.ends)
+    assert slower.digest() == told.digest()
+    assert slower.to_json()["rows"][0]["took"] == 9.0
+    assert rewind(made, "price").digest() != told.digest()
+
+
+def _slower(row: ImpactRow) -> ImpactRow:
+    return replace(row, took=timedelta(seconds=9))
+
+
+def test_each_turn_of_a_loop_takes_the_output_of_its_own_turn() -> None:
+    loop = plan(step("draw", "", "x"), step("look", "x", "", jumps=("draw",)))
+    made = Recorded(loop, other=0).ran("draw", {"x": 1}).ran("look", {}, "draw").ran("draw", {"x": 2}).ran("look")
+    assert said(edit(made, "", other=1)) == ["stands draw", "stands look"] * 2
+
+
+def told_of(irreversible: bool, tells: str = "part") -> Recorded:
+    started = Recorded(repaired(irreversible, tells), seed=1, part=1, note="")
+    return started.ran("make").ran("tell").ran("check").ran("end")
+
+
+def repaired(irreversible: bool, tells: str) -> PlanSpec:
+    return plan(
+        step("make", "seed", "part"), effect("tell", tells, "told", irreversible=irreversible),
+        step("check", "part world", "whole", validators=("fits",), rings=1), step("end", "whole", "done"),
+    )  # fmt: skip
+
+
+def test_a_repair_may_go_back_only_over_what_can_be_undone() -> None:
+    told = said(edit(told_of(irreversible=False), "make", world=1))
+    assert "may make on check" in told
+    assert "may_undone tell on check" in told
+
+    told = said(edit(told_of(irreversible=True), "make", world=1))
+    assert told == ["stands make", "stands tell", "will check", "may end on check"]
+
+
+def test_the_steps_that_may_read_something_else() -> None:
+    chain = plan(
+        step("a", "x", "b"), step("skip", "x", "y"), step("world", "x", "z", reads_world=True), step("c", "b", "d"),
+        effect("e", "d"), effect("f", "z"), effect("g", "y w"),
+    )  # fmt: skip
+    names = [each.name for each in chain.steps]
+    assert chain.redone(names) == ["a", "world", "c", "e", "f"]
+    assert chain.redone(names, ["w"]) == ["a", "world", "c", "e", "f", "g"]
+    assert chain.redone(names[1:]) == ["skip", "world", "f", "g"]
+    assert chain.redone([]) == []
+
+
+FIELDS = {
+    "order": digests.of_value({"n": 1}),
+    "feedback": StretchDigest.empty().appended(["no"]),
+    "other": digests.of_value(2),
+}
+
+
+def test_it_covers_the_step_and_the_fields_that_it_reads() -> None:
+    step = StepSpec("propose", reads=("order", "feedback", "nobody_wrote"))
+    read = {"order": FIELDS["order"].hex(), "feedback": FIELDS["feedback"].hex()}
+    assert input_digest(step, FIELDS) == digests.of_value(["step input", "propose", read])
+    assert input_digest(step, {**FIELDS, "other": digests.of_value(3)}) == input_digest(step, FIELDS)
+
+
+def test_configuration_counts_only_where_the_step_names_it() -> None:
+    plain, asks = StepSpec("a", reads=("order",)), StepSpec("a", reads=("order",), config=("limit",))
+    assert input_digest(plain, FIELDS, {"limit": 1}) == input_digest(plain, FIELDS, {"limit": 2})
+    assert input_digest(asks, FIELDS, {"limit": 1}) != input_digest(asks, FIELDS, {"limit": 2})
+    assert input_digest(asks, FIELDS, {"limit": 1, "x": 1}) == input_digest(asks, FIELDS, {"limit": 1, "x": 2})

@@ -1,22 +1,24 @@
-"""Agents ask no more than people can read, and the same not again and again."""
+"""Agents ask no more than people can read, and whoever approves faster than anybody reads looks once more."""
 
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.db.models import F
 
-from approvals.errors import AskedTooOften
+from approvals.errors import AskedTooOften, SecondLookNeeded
 from approvals.models import Gate, Policy
+from approvals.policy.second_look import Streak, streak
 from checkpoints.models import Event, Run
 from checkpoints.values.canonical_json import decode_canonical
 from tests.agents.remote.outside_program import WIRE, Program
 from tests.factories import MEMBER, REJECTION, ann, decide, make_gate, make_policy, make_run, make_team, make_user
-from tests.harness.signed_in_clients import signed_in
+from tests.factories.tokens import bearing, make_token
+from tests.harness.signed_in_clients import form_of, signed_in
 
 ACTION: dict[str, Any] = {"id": "wire", "tool": "bank.wire", "arguments": WIRE}
 
@@ -41,22 +43,14 @@ def test_a_program_that_asks_more_than_the_policy_lets_it_is_told_when_to_come_a
     program = Program(team=policy.team)
     assert [post(program, title=f"Wire {n}").status_code for n in range(3)] == [201] * 3
     runs = Run.objects.filter(team=policy.team).count()
-    refused = post(program, title="Wire 4")
+    refused = program.post("gates", {"title": "Wire 4", "actions": [ACTION]}, key="k1")
     assert refused.status_code == 429
     assert refused.json()["code"] == "too_many_gates"
     assert 3590 < int(refused["Retry-After"]) <= 3601
     assert "has asked 3 gates within an hour, and the policy default allows no more" in refused.json()["detail"]
     assert Run.objects.filter(team=policy.team).count() == runs
-
-
-def test_a_refused_gate_leaves_its_key_free_and_is_taken_an_hour_later() -> None:
-    policy = limited(hourly=1)
-    program = Program(team=policy.team)
-    gate = Gate.objects.get(pk=post(program).json()["gate"])
-    body = {"title": "Another", "actions": [ACTION]}
-    assert program.post("gates", body, key="k1").status_code == 429
-    Gate.objects.filter(pk=gate.pk).update(opened_at=F("opened_at") - timedelta(hours=1))
-    assert program.post("gates", body, key="k1").status_code == 201
+    Gate.objects.filter(team=policy.team).update(opened_at=F("opened_at") - timedelta(hours=1))
+    assert program.post("gates", {"title": "Another", "actions": [ACTION]}, key="k1").status_code == 201
 
 
 def test_the_cap_counts_by_agent_and_team() -> None:
@@ -83,11 +77,6 @@ def test_a_claimed_run_of_a_program_keeps_its_claim_and_opens_its_gate_later() -
     assert second.ask()["gate"]
 
 
-def test_a_policy_without_a_cap_has_none() -> None:
-    program = Program(team=limited(hourly=None).team)
-    assert [post(program).status_code for _ in range(4)] == [201] * 4
-
-
 def test_a_question_about_a_fault_is_asked_beyond_the_cap() -> None:
     policy = limited(hourly=1)
     first = make_gate(policy=policy)
@@ -98,25 +87,11 @@ def test_a_question_about_a_fault_is_asked_beyond_the_cap() -> None:
     assert fault.status == Gate.Status.OPEN
 
 
-def test_what_was_rejected_before_says_how_often_and_where() -> None:
-    program = Program(team=limited(pause=None).team)
-    gates = []
-    for _ in range(3):
-        gates.append(Gate.objects.get(pk=post(program).json()["gate"]))
-        reject(gates[-1])
-    last = Gate.objects.get(pk=post(program).json()["gate"])
-    assert [gate.attempt for gate in gates] == [1, 2, 3]
-    assert (last.attempt, last.rejected_before_id) == (4, gates[-1].pk)
-    opened = Event.objects.get(kind="gate.opened", subject=last.subject)
-    assert decode_canonical(bytes(opened.data))["attempt"] == 4
-
-
 @pytest.mark.parametrize(
     ("other", "attempt"),
     [
         ({}, 2),
         ({"title": "In other words", "summary": "Please."}, 2),
-        ({"actions": [{**ACTION, "arguments": {**WIRE, "amount": "1.00"}}]}, 1),
         ({"actions": [{**ACTION, "arguments": {**WIRE, "amount": "1.00"}}], "resource": "Invoice 7"}, 1),
         ({"actions": [{**ACTION, "tool": "bank.refund"}], "resource": "Invoice 7"}, 1),
     ],
@@ -126,11 +101,6 @@ def test_the_same_is_the_tool_with_the_arguments(other: dict[str, Any], attempt:
     program = Program()
     reject(Gate.objects.get(pk=post(program, resource="Invoice 7").json()["gate"]))
     assert Gate.objects.get(pk=post(program, **other).json()["gate"]).attempt == attempt
-
-
-def test_another_agent_or_team_has_not_been_rejected() -> None:
-    program = Program()
-    reject(Gate.objects.get(pk=post(program).json()["gate"]))
     assert Gate.objects.get(pk=post(Program(team=program.team)).json()["gate"]).attempt == 1
     assert Gate.objects.get(pk=post(Program(agent=program.agent)).json()["gate"]).attempt == 1
 
@@ -160,21 +130,11 @@ def test_what_was_rejected_beside_something_that_was_not_counts_too() -> None:
     assert Gate.objects.get(pk=post(program, actions=both[1:]).json()["gate"]).attempt == 1
 
 
-def test_the_pause_ends() -> None:
-    policy = limited(pause=timedelta(minutes=10))
-    program = Program(team=policy.team)
-    for _ in range(2):
-        reject(Gate.objects.get(pk=post(program).json()["gate"]))
-    later = make_policy(policy.team, name="default", version=2)
-    Policy.objects.filter(pk=later.pk).update(pause=timedelta(microseconds=1))
-    assert Gate.objects.get(pk=post(program).json()["gate"]).attempt == 3
-
-
 def test_what_a_person_sent_back_is_asked_again_at_once() -> None:
     """They asked for it."""
     program = Program()
     program.to_gate()
-    for attempt in (1, 2, 3, 4):
+    for attempt in (1, 2, 3):
         gate = Gate.objects.get(run=program.run, status="open")
         assert gate.attempt == attempt
         reject(gate, then="back")
@@ -189,6 +149,8 @@ def test_the_page_says_how_often_the_same_was_rejected_and_by_whom_the_last_time
         first = Gate.objects.get(pk=post(program).json()["gate"])
         reject(first, comment="ACME is not our supplier.")
     gate = post(program).json()["gate"]
+    last = Gate.objects.get(pk=gate)
+    assert (last.attempt, last.rejected_before_id) == (3, first.pk)
     page = signed_in(make_user("Rita Reviewer", program.team)).get(f"/gates/{gate}/").content.decode()
     page = " ".join(page.split())
     assert "Rejected before by Ann Okafor" in re.sub(r"<[^>]*>", "", page)
@@ -199,34 +161,105 @@ def test_the_page_says_how_often_the_same_was_rejected_and_by_whom_the_last_time
     assert "Asked again after a rejection" in inbox
 
 
-def test_the_page_says_whether_the_same_was_rejected_or_only_another_request_for_the_same_thing() -> None:
-    """Another customer's first mail was called the second attempt, as both were about "1 mail"."""
-    program = Program(team=limited(pause=timedelta(minutes=10)).team)
-    other = {"actions": [{**ACTION, "arguments": {**WIRE, "amount": "1.00"}}]}
-    first = Gate.objects.get(pk=post(program, resource="Invoice 7").json()["gate"])
-    reject(first)
-    again = Gate.objects.get(pk=post(program, resource="Invoice 7").json()["gate"])
-    smaller = Gate.objects.get(pk=post(program, resource="Invoice 7", **other).json()["gate"])
-    elsewhere = Gate.objects.get(pk=post(program, resource="Invoice 8", **other).json()["gate"])
-    reader = signed_in(ann(program.team))
-    pages = [reader.get(f"/gates/{gate.pk}/").content.decode() for gate in (again, smaller, elsewhere)]
-    said = [re.search(r'id="attempt">(.*?)</div>', page, re.DOTALL) for page in pages]
-    words = [" ".join(re.sub(r"<[^>]*>", " ", each[1]).split()) if each else "" for each in said]
-    assert words[0].startswith("Rejected before by Ann Okafor")
-    assert words[1].startswith("Ann Okafor rejected another request for")
-    assert "Invoice 7" in words[1]
-    assert words[2] == ""
-    assert [gate.attempt for gate in (again, smaller, elsewhere)] == [2, 1, 1]
+NOW = datetime(2026, 11, 23, 12, 0, 0, tzinfo=UTC)
 
 
-def test_what_a_run_asks_otherwise_after_a_rejection_is_its_second_attempt_and_was_not_rejected_before() -> None:
-    program = Program()
-    gate = program.to_gate()
-    reject(gate, then="back")
-    program.claim()
-    program.draft(amount="60.00")
-    second = Gate.objects.get(pk=program.ask()["gate"])
-    assert (second.attempt, second.rejected_before_id) == (2, gate.pk)
-    page = signed_in(ann(program.team)).get(f"/gates/{second.pk}/").content.decode()
-    assert "Second attempt." in page
-    assert "Rejected before by" not in page
+@pytest.fixture(autouse=True)
+def as_shipped(settings: Any) -> None:
+    settings.HOLDPOINT_STREAK, settings.HOLDPOINT_STREAK_SECONDS = 10, 5.0
+
+
+@pytest.fixture
+def of_three(settings: Any) -> None:
+    """Three make a streak."""
+    settings.HOLDPOINT_STREAK = 3
+
+
+def approvals(number: int, *, pause: float, ago: float = 1.0) -> list[tuple[datetime, bool]]:
+    """So many, the newest first."""
+    return [(NOW - timedelta(seconds=ago + pause * n), False) for n in range(number)]
+
+
+@pytest.mark.parametrize(
+    ("found", "made"),
+    [
+        (approvals(10, pause=1), Streak(10, 9)),
+        (approvals(9, pause=1), None),
+        (approvals(10, pause=5), None),
+        (approvals(10, pause=4.9), Streak(10, 44)),
+        (approvals(10, pause=1, ago=601), None),
+        ([*approvals(10, pause=1)[:8], *approvals(2, pause=60, ago=300)], Streak(10, 359)),
+        ([*approvals(3, pause=1), *approvals(7, pause=60, ago=300)], None),
+        ([*approvals(9, pause=1), (NOW - timedelta(seconds=12), True)], Streak(10, 11)),
+        ([*approvals(5, pause=1), (NOW - timedelta(seconds=8), True), *approvals(9, pause=1, ago=9)], None),
+    ],
+)
+def test_a_streak_is_many_approvals_each_too_short_to_have_read(found: Any, made: Streak | None) -> None:
+    assert streak(found, now=NOW) == made
+
+
+def queue(number: int) -> tuple[Group, User, list[Gate]]:
+    team = make_team(may=MEMBER)
+    return team, make_user("Rita Reviewer", team), [make_gate(team=team) for _ in range(number)]
+
+
+@pytest.mark.usefixtures("of_three")
+def test_the_eleventh_fast_approval_needs_a_second_look_and_the_next_ones_none() -> None:
+    """Fifteen approvals in nine seconds passed unremarked."""
+    team, rita, gates = queue(11)
+    for gate in gates[:2]:
+        decide(gate, rita, "reject", comment="No.", then="stop")
+        decide(gates.pop(), ann(team))
+    for gate in gates[2:5]:
+        assert decide(gate, rita).second_look is False, "rejections make no streak, and neither do others' approvals"
+    with pytest.raises(SecondLookNeeded, match=r"You approved 3 in \d+ seconds?\. Look once more"):
+        decide(gates[5], rita)
+    refused = decode_canonical(bytes(Event.objects.get(kind="decision.refused", subject=gates[5].subject).data))
+    assert (refused["kind"], refused["streak"]) == ("second_look", 3)
+    decide(gates[5], rita, second_look=True)
+    decide(gates[6], rita)
+    first, looked = (Event.objects.get(kind="gate.decided", subject=gates[at].subject) for at in (2, 5))
+    assert decode_canonical(bytes(looked.data))["second_look"] is True
+    assert "second_look" not in decode_canonical(bytes(first.data))
+    decide(gates[7], rita)
+    with pytest.raises(SecondLookNeeded):
+        decide(gates[8], rita)
+    decide(gates[8], rita, "reject", comment="No.", then="stop")
+    assert Gate.objects.get(pk=gates[8].pk).outcome.kind == "rejected"
+
+
+@pytest.mark.usefixtures("of_three")
+def test_a_token_of_a_person_is_asked_too() -> None:
+    _, rita, gates = queue(4)
+    _, sent = make_token(rita, "gates:decide", "gates:read")
+    program = bearing(sent)
+    for gate in gates[:3]:
+        decide(gate, rita)
+    body = {"seen": bytes(gates[3].standing().digest).hex(), "verdict": "approve"}
+    address = f"/api/gates/{gates[3].pk}/decisions"
+    refused = program.post(address, body, content_type="application/json")
+    assert (refused.status_code, refused.json()["code"]) == (422, "second_look")
+    assert [each["parameter"] for each in refused.json()["errors"]] == ["/second_look"]
+    assert program.post(address, body | {"second_look": True}, content_type="application/json").status_code == 201
+
+
+@pytest.mark.usefixtures("of_three")
+def test_the_page_draws_the_box_and_takes_it() -> None:
+    _, rita, gates = queue(4)
+    reader = signed_in(rita)
+    assert "second_look" not in reader.get(f"/gates/{gates[3].pk}/").content.decode()
+    for gate in gates[:3]:
+        decide(gate, rita)
+    page = reader.get(f"/gates/{gates[3].pk}/").content.decode()
+    assert re.search(r"You approved 3 in \d+ seconds?\. Look once more\.", page)
+    form = form_of(gates[3])
+    refused = reader.post(f"/gates/{gates[3].pk}/decisions/", form)
+    assert refused.status_code == 422
+    assert 'name="second_look"' in refused.content.decode()
+    assert Gate.objects.get(pk=gates[3].pk).status == Gate.Status.OPEN
+    assert reader.post(f"/gates/{gates[3].pk}/decisions/", form | {"second_look": "yes"}).status_code in (
+        200,
+        302,
+        303,
+    )
+    assert Gate.objects.get(pk=gates[3].pk).status == Gate.Status.DECIDED

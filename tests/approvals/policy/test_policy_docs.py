@@ -47,23 +47,13 @@ def test_there_are_examples_and_they_are_written_back_as_they_were() -> None:
         assert reduce(combined, [rule.applied(OWN) for rule in rules]).slots > 0
 
 
-def test_its_example_of_several_actions_is_a_rule_too() -> None:
-    rules = [rules_from(text, DIRECTORY) for text in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)]
-    [by_tool] = [each for each in rules if "tool ==" in each[0].when]
-    holds = expressions.checked(by_tool[0].when).is_true
-    assert [holds({"tool": tool, "amount": 5000}) for tool in ("payments.refund", "mail")] == [True, False]
-
-
-def test_its_stages_are_read() -> None:
+def test_its_stages_are_read_and_a_team_that_is_called_like_a_person_is_a_team() -> None:
     [text] = re.findall(r"```stages\n(.*?)```", PAGE, re.DOTALL)
     stages = stages_from(text, DIRECTORY)
     assert stages_text(stages, DIRECTORY) == text.strip()
     quoted = stages_from('1 of "Research and Development"', DIRECTORY)
     assert [role.teams for role in quoted[0].roles] == [(4,)]
 
-
-def test_a_team_that_is_called_like_a_person_is_a_team() -> None:
-    """Its name stands in quotes, and was read as the person's."""
     directory, text = Directory({"@mira": 9}, {"mira": 7}), '1 of "@mira" or @mira'
     stages = stages_from(text, directory)
     assert [(role.teams, role.people) for role in stages[0].roles] == [((9,), (7,))]

@@ -22,7 +22,6 @@ from approvals.models.policy import RECOVERY
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import covered_rows
 from checkpoints.models import Event
-from tests.agents.remote.outside_program import WIRE, Program
 from tests.factories import ann, decide, make_gate, make_policy, make_team
 from tests.harness.altered_rows import altered, owner
 from tests.harness.vouched_policies import as_written, slipped_in
@@ -49,14 +48,6 @@ def test_a_version_that_only_the_table_knows_is_named_and_opens_no_gate(slip_in:
     assert Policy.objects.named("refunds", team=policy.team).version == 3
 
 
-def test_a_program_that_asks_by_it_is_told_what_to_do(slip_in: Callable[..., Policy]) -> None:
-    program = Program()
-    slip_in(program.team, name="default", version=1)
-    answer = program.post("gates", {"title": "Wire", "actions": [{"id": "wire", "arguments": WIRE}]})
-    assert answer.status_code == 422
-    assert "is not vouched for by its event" in json.dumps(answer.json())
-
-
 def test_a_gate_that_has_to_open_falls_back_to_the_newest_proven_version(slip_in: Callable[..., Policy]) -> None:
     """It went to the team's default, which asked one person instead of three and separated nobody."""
     policy = make_policy(quorum=3)
@@ -80,14 +71,6 @@ def test_where_no_version_is_proven_it_opens_by_one_that_nothing_else_asks_by(sl
             Policy.objects.named(name, team=team)
 
 
-def test_nor_does_a_version_slipped_in_under_that_name_count(slip_in: Callable[..., Policy]) -> None:
-    team = make_team()
-    slip_in(team, name=RECOVERY, version=7, separation=False)
-    found = Policy.objects.named("refunds", team=team, strict=False)
-    assert (found.name, found.version, found.separation) == (RECOVERY, 8, True)
-    assert found.proven
-
-
 def test_a_gate_under_it_lets_nobody_decide(slip_in: Callable[..., Policy]) -> None:
     policy = make_policy()
     gate = make_gate(policy=policy)
@@ -107,7 +90,7 @@ def test_a_forged_event_vouches_for_nothing(slip_in: Callable[..., Policy]) -> N
     assert any(covered_rows.UNPROVEN in fault for fault in faults(forged.pk))
 
 
-@pytest.mark.parametrize("columns", [{"quorum": 1}, {"separation": False}], ids=lambda each: next(iter(each)))
+@pytest.mark.parametrize("columns", [{"quorum": 1}, {"tokens_decide": False}], ids=lambda each: next(iter(each)))
 def test_a_version_that_was_altered_opens_no_gate(columns: dict[str, Any]) -> None:
     policy = make_policy(quorum=2)
     with altered(policy, **columns):
@@ -115,14 +98,7 @@ def test_a_version_that_was_altered_opens_no_gate(columns: dict[str, Any]) -> No
         assert "differs from what event" in faults(policy.pk)[0]
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "DELETE FROM approvals_policy",
-        "UPDATE approvals_policy SET version = 9",
-        "UPDATE approvals_policy SET name = 'x'",
-    ],
-)
+@pytest.mark.parametrize("statement", ["DELETE FROM approvals_policy", "UPDATE approvals_policy SET version = 9"])
 def test_the_newest_version_cannot_be_taken_away_by_the_application(statement: str) -> None:
     with connection.cursor() as cursor, pytest.raises(ProgrammingError, match="permission denied"):
         cursor.execute(statement)
@@ -155,6 +131,7 @@ def unfinished() -> Iterator[None]:
         made.execute("INSERT INTO checkpoints_event OVERRIDING SYSTEM VALUE TABLE kept")
 
 
+@pytest.mark.whole_database
 @pytest.mark.usefixtures("unfinished")
 def test_versions_from_before_are_adopted_once(slip_in: Callable[..., Policy]) -> None:
     """And whoever slips one in after that finds the door shut."""
@@ -168,21 +145,7 @@ def test_versions_from_before_are_adopted_once(slip_in: Callable[..., Policy]) -
     assert not after.proven
 
 
-@pytest.mark.usefixtures("unfinished")
-def test_what_the_release_before_saves_after_the_migration_counts_once_the_update_is_finished(
-    slip_in: Callable[..., Policy],
-) -> None:
-    """A gate that it opened by such a version could never be decided."""
-    team = make_team()
-    versions.adopt(finish=False)
-    saved_late = slip_in(team, version=1)
-    with pytest.raises(UnprovenPolicy):
-        Policy.objects.named("refunds", team=team)
-    versions.adopt(finish=True)
-    assert Policy.objects.named("refunds", team=team) == saved_late
-    assert not slip_in(team).proven
-
-
+@pytest.mark.whole_database
 @pytest.mark.usefixtures("unfinished")
 def test_a_change_of_the_key_signs_anew_what_held_and_nothing_else(
     slip_in: Callable[..., Policy], settings: Any

@@ -1,23 +1,42 @@
-"""Stages, roles and named people at a gate: who may decide when, and when it closes."""
+"""Who may decide when, and when a gate closes: quorums, stages, roles, named people, separated duties."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import html
+import json
+import re
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
+from django.db import connection
 
 from approvals.errors import AlreadySaid, NotAllowed, NotVerifiable, SecondLookNeeded
-from approvals.models import Decision, Gate, Policy
-from approvals.policy import required
+from approvals.gates.lists.queues import MINE, ReaderReach
+from approvals.models import Decision, Gate, Outcome, Policy
+from approvals.policy import authority, required, separation
 from approvals.policy.requirements import Requirements, Role, Stage
 from checkpoints.models import Event
-from tests.factories.gates import add_team, decide, edit_amount, make_card, make_gate, make_policy, waiting
-from tests.factories.people import make_team, make_user
+from tests.factories import (
+    READER,
+    ann,
+    bob,
+    decide,
+    edit_amount,
+    eve,
+    make_gate,
+    make_policy,
+    make_team,
+    make_user,
+    mira,
+    waiting,
+)
+from tests.factories.gates import change_gate
 from tests.harness.altered_rows import altered
 from tests.harness.racing_threads import race
+from tests.harness.signed_in_clients import signed_in
 
 
 def stage(*roles: tuple[int, list[Group], list[int]]) -> dict[str, object]:
@@ -43,16 +62,6 @@ class Chain:
 
     def status(self) -> str:
         return Gate.objects.get(pk=self.gate.pk).status
-
-
-def test_an_added_team_may_stand_in_for_a_person_who_is_named() -> None:
-    support, directors = make_team("Support"), make_team("Directors")
-    mira, dora = make_user("mira", support), make_user("dora", directors)
-    policy = make_policy(support, stages=[stage((1, [], [mira.pk]))])
-    gate = make_gate(policy=policy)
-    add_team(gate, directors)
-    decide(gate, dora)
-    assert Gate.objects.get(pk=gate.pk).status == "decided"
 
 
 def test_a_later_stage_sees_the_gate_but_decides_only_when_it_is_reached() -> None:
@@ -102,18 +111,8 @@ def test_two_rejections_reject_and_an_edit_washes_none_away() -> None:
     assert gate.outcome.decisions.count() == 2
 
 
-def test_a_person_named_beside_the_groups_decides_without_a_team() -> None:
-    team = make_team("Support")
-    eve = make_user("eve")
-    gate = make_gate(policy=make_policy(team, people=(eve,)))
-    assert waiting(eve) == [gate.pk]
-    decide(gate, eve)
-    gate.refresh_from_db()
-    assert gate.status == "decided"
-
-
 def test_two_last_voters_of_different_stages_at_once_leave_one_order() -> None:
-    for _ in range(6):
+    for _ in range(2):
         chain = Chain()
         decide(chain.gate, chain.fin)
         found = race([partial(decide, chain.gate, chain.ann), partial(decide, chain.gate, chain.lee)])
@@ -147,17 +146,6 @@ def test_a_vote_of_somebody_who_lost_their_team_lapses_and_their_stage_is_asked_
     assert set(chain.gate.outcome.decisions.values_list("user", flat=True)) == {chain.ann.pk, other.pk, chain.lee.pk}
 
 
-def test_an_edit_by_a_later_stage_counts_as_its_approval_and_the_earlier_ones_are_asked_again() -> None:
-    chain = Chain()
-    decide(chain.gate, chain.fin)
-    decide(chain.gate, chain.ann)
-    decide(chain.gate, chain.lee, "edit", arguments=edit_amount(chain.gate, "80.00"))
-    assert (waiting(chain.fin), waiting(chain.ann), waiting(chain.lee)) == ([chain.gate.pk], [chain.gate.pk], [])
-    decide(chain.gate, chain.fin)
-    decide(chain.gate, chain.ann)
-    assert chain.status() == "decided"
-
-
 def test_an_edit_that_raises_the_amount_asks_more_people() -> None:
     team, legal = make_team("Support"), make_team("Legal")
     ann, lee = make_user("ann", team), make_user("lee", legal)
@@ -189,32 +177,22 @@ def test_a_rule_may_ask_for_a_second_look() -> None:
     assert gate.status == "decided"
 
 
-def test_a_rule_that_cannot_be_evaluated_is_said_on_the_gate() -> None:
-    team = make_team("Support")
-    rules = [{"name": "gold", "when": 'customer.tier == "gold"', "require": {"quorum": 1}}]
-    gate = make_gate(policy=make_policy(team, quorum=2, rules=rules), card=replace(make_card(), title="Refund"))
-    needs = required.of(gate.standing(), gate.policy)
-    assert (needs.slots, needs.unclear) == (2, (("gold", "there is no “customer”"),))
-
-
 @pytest.mark.parametrize(
     ("of", "columns"),
     [
-        ("proposal", {"requirements": ""}),
         ("proposal", {"requirements": Requirements(stages=(Stage(roles=(Role(people=(1,)),)),)).to_text()}),
         ("policy", {"rules": ""}),
-        ("policy", {"stages": ""}),
         ("policy", {"denials": 9}),
     ],
 )
-def test_requirements_that_were_lowered_in_their_rows_let_nobody_decide(of: str, columns: dict[str, Any]) -> None:
+def test_requirements_lowered_in_their_rows_and_people_slipped_in_let_nobody_decide(
+    of: str, columns: dict[str, Any]
+) -> None:
     chain = Chain(rules=[{"name": "all", "when": "true", "require": {"denials": 2}}])
     row = chain.policy if of == "policy" else chain.gate.standing()
     with altered(row, **columns), pytest.raises(NotVerifiable):
         decide(chain.gate, chain.fin)
 
-
-def test_nor_does_a_person_whom_somebody_slipped_in() -> None:
     chain, eve = Chain(), make_user("eve")
     chain.policy.people.add(eve)
     with pytest.raises(NotVerifiable):
@@ -224,18 +202,195 @@ def test_nor_does_a_person_whom_somebody_slipped_in() -> None:
         decide(chain.gate, eve)
 
 
-def test_whoever_takes_a_rejection_back_by_an_approval_counts_once() -> None:
+def test_two_of_two_with_an_edit_by_the_second_asks_the_first_again_and_runs_the_edit() -> None:
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, quorum=2))
+    first, second = ann(team), bob(team)
+    decide(gate, first)
+    assert gate.pk not in waiting(first)
+    decide(gate, second, "edit", arguments=edit_amount(gate, "80.00"), comment="The shop's limit")
+    assert Gate.objects.get(pk=gate.pk).status == "open"
+    assert gate.pk in waiting(first)
+    assert gate.pk not in waiting(second)
+    decide(gate, first)
+    outcome = Outcome.objects.get(gate=gate)
+    assert outcome.kind == "edited"
+    assert outcome.state_patch == [{"op": "replace", "path": "/proposal/amount", "value": "80.00"}]
+    assert outcome.approved().actions[0].arguments["amount"] == "80.00"
+    assert bytes(outcome.to_run or b"") == outcome.approved().digest()
+    assert {vote.user_id for vote in outcome.decisions.all()} == {first.pk, second.pk}
+
+
+def test_a_voter_whose_account_was_switched_off_does_not_count_and_may_speak_again_later() -> None:
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, quorum=2))
+    person = ann(team)
+    decide(gate, person)
+    person.is_active = False
+    person.save()
+    decide(gate, bob(team))
+    with pytest.raises(NotAllowed, match="switched off"):
+        decide(gate, person)
+    person.is_active = True
+    person.save()
+    decide(gate, person)
+    assert Outcome.objects.get(gate=gate).kind == "approved"
+
+
+def test_one_rejection_closes_a_gate_also_by_whoever_approved_it_and_a_person_counts_once() -> None:
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, quorum=3))
+    decide(gate, ann(team))
+    decide(gate, bob(team), "reject", comment="Not ours")
+    outcome = Outcome.objects.get(gate=gate)
+    assert (outcome.kind, outcome.then, outcome.words) == ("rejected", "stop", "Not ours")
+    assert outcome.to_run is None
+    assert not outcome.grants.exists()
+
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, quorum=2))
+    person = ann(team)
+    decide(gate, person)
+    decide(gate, person, "reject", then="back", comment="Look again")
+    outcome = Outcome.objects.get(gate=gate)
+    assert (outcome.kind, outcome.then, outcome.back_to) == ("rejected", "back", "propose")
+    assert outcome.decisions.get().verdict == "reject"
+
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, quorum=2))
+    person = ann(team)
+    decide(gate, person)
+    with pytest.raises(AlreadySaid, match="another person must approve too"):
+        decide(gate, person)
+    assert Gate.objects.get(pk=gate.pk).status == "open"
+
+
+def refused(gate: Gate, person: User) -> str:
+    """Say why the person's approval was refused; the gate is as it was."""
+    before = Gate.objects.values().get(pk=gate.pk)
+    with pytest.raises(NotAllowed) as caught:
+        decide(gate, person)
+    assert Gate.objects.values().get(pk=gate.pk) == before
+    assert not gate.decisions.exists()
+    return str(caught.value)
+
+
+def test_outsiders_members_without_the_permission_and_superusers_are_refused_and_the_attempt_is_kept() -> None:
+    gate = make_gate()
+    outsider = eve()
+    assert "with the permission “decide at the gates" in refused(gate, outsider)
+    event = Event.objects.get(subject=gate.subject, kind="decision.refused")
+    assert event.actor == f"user:{outsider.pk}"
+    assert b'"kind":"not_allowed"' in bytes(event.data)
+
+    team = make_team(may=READER)
+    assert refused(make_gate(team=team), bob(team))
+
+    gate = make_gate()
+    root = make_user("Root", superuser=True)
+    assert refused(gate, root)
+    assert gate.pk not in waiting(root)
+    assert Gate.objects.visible_to(root).filter(pk=gate.pk).exists()
+
+
+def test_with_groups_named_the_team_itself_may_not_decide_and_the_groups_may() -> None:
+    team, finance = make_team(), make_team("Finance")
+    gate = make_gate(policy=make_policy(team, groups=(finance,)))
+    assert finance.name in refused(gate, ann(team))
+    assert decide(gate, mira(finance))
+
+
+def test_whoever_started_the_run_may_not_decide_where_duties_are_separated() -> None:
+    team = make_team()
+    starter = ann(team)
+    gate = make_gate(team=team, started_by=starter)
+    assert refused(gate, starter) == str(separation.STARTED_IT)
+    assert gate.pk not in waiting(starter)
+    assert decide(gate, bob(team))
+
+
+def test_an_account_switched_off_after_its_page_was_loaded_is_refused() -> None:
+    team = make_team()
+    person = ann(team)
+    gate = make_gate(team=team)
+    User.objects.filter(pk=person.pk).update(is_active=False)
+    assert refused(gate, person) == str(authority.SWITCHED_OFF)
+
+
+def test_a_gate_keeps_the_policy_version_under_which_it_was_opened() -> None:
+    team, finance = make_team(), make_team("Finance")
+    gate = make_gate(policy=make_policy(team))
+    make_policy(team, version=2, groups=(finance,))
+    assert decide(gate, ann(team))
+    assert "Finance" in refused(make_gate(policy=make_policy(team, version=3, groups=(finance,))), ann(team))
+
+
+APART = f"""
+SELECT {separation.APART} FROM approvals_gate g JOIN approvals_policy s ON s.id = g.policy_id WHERE g.id = %s
+"""
+
+
+def apart_in_sql(person: User, gate: Gate) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(APART, [person.pk, person.pk, person.pk, gate.pk])
+        ((answer,),) = cursor.fetchall()
+    assert isinstance(answer, bool), "NULL is neither yes nor no, and NOT of it hides a gate from everybody"
+    return answer
+
+
+@pytest.mark.parametrize("separated", [True, False])
+def test_both_forms_agree_whoever_started_the_run_asks_and_wrote_its_state(separated: bool) -> None:
+    team = make_team()
+    people = [ann(team), bob(team)]
+    policy = make_policy(team, separation=separated)
+    seen = set()
+    for starter, asker, author in product([people[0], None], repeat=3):
+        gate = make_gate(policy=policy, started_by=starter)
+        change_gate(gate, asked_by=asker, authors=[author.pk] if author else [])
+        gate = Gate.objects.select_related("run", "policy").get(pk=gate.pk)
+        for person in people:
+            behind = separated and person in (starter, asker, author)
+            assert apart_in_sql(person, gate) == (person.pk in separation.apart_from(gate)) == behind
+            assert bool(separation.why_apart(person.pk, gate)) == bool(authority.why_not(person, gate)) == behind
+            assert (gate.pk in ReaderReach.of(person).ids(MINE, most=100)) == (not behind)
+            seen.add(behind)
+    assert seen == {separated, False}
+
+
+def read(person: User, address: str) -> str:
+    page = html.unescape(signed_in(person).get(address).content.decode())
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", page))
+
+
+def test_the_gate_says_who_is_needed_now_and_later_and_whose_turn_comes_later() -> None:
+    chain = Chain(denials=2)
+    support, finance, legal = chain.support.name, chain.finance.name, chain.legal.name
+    decide(chain.gate, chain.fin)
+    address = f"/gates/{chain.gate.pk}/"
+    mine = read(chain.ann, address)
+    assert f"One of {finance} and one of {support}, then one of {legal}. Two rejections reject." in mine
+    assert f"Now one of {support}. Then one of {legal}." in mine
+    assert f"Nothing runs until one more person approves. Still needed: one of {legal}" in mine
+    assert "Yours is rejection 1 of 2. The gate stays open until one more person rejects" in mine
+    assert f"Your turn comes later. First one of {support} must approve." in read(chain.lee, address)
+    assert f"waits for {support}" in read(chain.ann, "/")
+    decide(chain.gate, chain.ann, "reject")
+    assert "The gate is rejected once one more person rejects it." in read(chain.ann, address)
+    assert "1 of 2 rejections" in read(chain.fin, address)
+
+
+def test_the_gate_says_which_rule_counts_and_which_could_not_be_evaluated() -> None:
     team = make_team("Support")
-    ann, bob = make_user("ann", team), make_user("bob", team)
-    gate = make_gate(policy=make_policy(team, denials=2))
-    decide(gate, ann, "reject")
-    with pytest.raises(AlreadySaid):
-        decide(gate, ann, "reject")
-    decide(gate, ann)
-    gate.refresh_from_db()
-    assert (gate.status, gate.outcome.kind) == ("decided", "approved")
-    other = make_gate(policy=gate.policy)
-    decide(other, ann, "reject")
-    decide(other, bob, "reject", comment="Nor I.")
-    other.refresh_from_db()
-    assert (other.outcome.kind, other.outcome.words) == ("rejected", "Not like this.\n\nNor I.")
+    ann = make_user("ann", team)
+    rules = [
+        {"name": "gold", "when": 'customer.tier == "gold"', "require": {"quorum": 1}},
+        {"name": "large", "when": "amount >= 100", "require": {"denials": 2, "step_up": True}},
+    ]
+    gate = make_gate(policy=make_policy(team, rules=rules))
+    said = read(ann, f"/gates/{gate.pk}/")
+    assert "By the rule “large”." in said
+    assert "The rule “gold” could not be evaluated (there is no “customer”)" in said
+    told = json.loads(signed_in(ann).get(f"/api/gates/{gate.pk}").content)
+    assert told["step_up"] is True
+    assert told["agreement"]["rules"][0] == "By the rule “large”."
+    assert (told["agreement"]["denials"], told["agreement"]["rejected"]) == (1, 0)

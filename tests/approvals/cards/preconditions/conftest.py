@@ -11,7 +11,7 @@ import pytest
 from tests.harness.known_agents import knowing_only
 
 if TYPE_CHECKING:
-    from .watched_world import World
+    from tests.approvals.cards.preconditions.watched_world import World
 
 AGENTS = "tests.approvals.cards.preconditions.watched_world"
 
@@ -19,7 +19,7 @@ AGENTS = "tests.approvals.cards.preconditions.watched_world"
 @pytest.fixture
 def world(settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
     """A world of the test's own, and the agent that looks at it."""
-    from .watched_world import World
+    from tests.approvals.cards.preconditions.watched_world import World
 
     with knowing_only(AGENTS, settings, monkeypatch):
         yield World(tmp_path)

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from agents.moves import rewind
 from approvals.models import Gate
+from tests.approvals.cards.verdicts.test_loops import seq_of
+from tests.approvals.cards.verdicts.verdict_forms import lines, make_three
 from tests.conftest import SharedWeb, sign_in
 from tests.factories import ann, make_user
 from tests.factories.driven_runs import advance_to_rest, decide, open_gate
 from tests.harness.browser_checks import check, is_live, watched
-
-from .test_loops import seq_of
-from .verdict_forms import lines, make_three
 
 
 def give(page: Page, action: str, verdict: str) -> None:
     page.locator(f"label[data-choice='{verdict}']", has=page.locator(f"[name='verdict.{action}']")).click()
 
 
+@pytest.mark.long
 def test_only_what_is_approved_has_to_be_confirmed(ledger: Path, shared_web: SharedWeb, browser: Browser) -> None:
     run = make_three(ledger)
     decide(run)

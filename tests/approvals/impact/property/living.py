@@ -23,10 +23,21 @@ from approvals.policy import pacing
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
 from checkpoints.values.patch import Op
+from tests.approvals.impact.property.moves import (
+    Answer,
+    Edit,
+    Fork,
+    Move,
+    People,
+    Rewind,
+    Silence,
+    Word,
+    open_gates,
+    questions,
+    refused,
+)
 from tests.factories.driven_runs import advance, advance_to_rest
 from tests.factories.random_agents import WORLD, Knobs, forget, load, random_input, random_value
-
-from .moves import Answer, Edit, Fork, Move, People, Rewind, Silence, Word, open_gates, questions, refused
 
 MOST_ANSWERS = 80
 MOST_TRIES = 20

@@ -1,8 +1,8 @@
-"""The attacking agent, known here and to the servers that are started from here."""
+"""The attacking agent is known here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,9 +18,3 @@ def tricks(settings: Any) -> Iterator[None]:
     registry.forget()
     yield
     registry.forget()
-
-
-@pytest.fixture
-def web(shared_web: Callable[..., str]) -> str:
-    """The base URL of a real web server that knows the attacking agent."""
-    return shared_web({"HOLDPOINT_AGENTS": AGENTS})

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
+import re
 from collections.abc import Callable
-from pathlib import Path
 
 from playwright.sync_api import Page, Request
 
+from tests.approvals.presentation.deception.test_pages import addresses, stories
 from tests.factories import ann
 from tests.harness.browser_checks import watched
-
-from .attacked_pages import addresses, stories
+from tests.harness.examples import trying_all
 
 NewPage = Callable[..., Page]
-SHOTS = os.environ.get("TESTS_SHOTS", "")  # a folder: pictures of every page are put there
 # Whatever an agent's text would have made of itself, had it become markup, and names that cannot be read aloud.
 PROBE = r"""() => {
   const found = [];
@@ -44,22 +42,20 @@ PROBE = r"""() => {
 
 def test_nothing_of_an_agents_words_loads_links_runs_or_misleads(new_page: NewPage, web: str) -> None:
     asked, question, run = stories()
-    page = new_page(ann(asked.team))
+    page = new_page(ann(asked.team), viewport={"width": 390, "height": 900})
     said, faults = watched(page), list[tuple[str, object]]()
     page.on("dialog", lambda dialog: faults.append(("dialog", dialog.message)))
     page.on("popup", lambda popup: faults.append(("popup", popup.url)))
     page.on("request", lambda request: faults.extend(strayed(request, web)))
-    for number, address in enumerate(addresses(asked, question, run)):
+    places = addresses(asked, question, run)
+    kinds = {re.sub(r"\d+", "1", address): address for address in places}  # one of each kind of page
+    for address in places if trying_all() else kinds.values():
         answer = page.goto(address)
         assert answer is not None
         if answer.status in (403, 404):
             continue
-        for width in (390, 1440):
-            page.set_viewport_size({"width": width, "height": 900})
-            if SHOTS:
-                page.screenshot(path=str(Path(SHOTS) / f"{width}-{number:02}.png"), full_page=True, timeout=60_000)
-            page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
-            faults += [(address, fault) for fault in page.evaluate(PROBE)]
+        page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+        faults += [(address, fault) for fault in page.evaluate(PROBE)]
     assert faults == []
     assert [words for words in said if "status of 40" not in words] == []  # a page that is not this reader's
 

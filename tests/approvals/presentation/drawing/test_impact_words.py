@@ -1,18 +1,26 @@
-"""How an impact is told on a page: always in one order, a count first, then names."""
+"""How an impact, a deadline and a time are told on a page: in one order, a count first, then names."""
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.utils import timezone
 
 from approvals.impact import Impact, ImpactRow, ImpactVerdict
+from approvals.models import Gate, Policy
 from approvals.policy.requirements import Requirements, Role, Stage
 from approvals.policy.tally import CountedVote, tally
-from approvals.presentation.drawing import impact_words
+from approvals.presentation.drawing import impact_words, times
 from approvals.presentation.drawing.impact_lines import ImpactLine as Line
 from approvals.presentation.gate_facts.agreement import Agreement, VoteLine
+from tests.factories import ann, make_gate, make_plan, make_policy, make_run, make_spec, make_team
+from tests.harness.signed_in_clients import signed_in
 
 WILL, MAY, STANDS, UNDONE = ImpactVerdict.WILL, ImpactVerdict.MAY, ImpactVerdict.STANDS, ImpactVerdict.UNDONE
 
@@ -100,18 +108,6 @@ def test_nothing_runs_before_the_others_have_agreed() -> None:
     )
 
 
-def test_a_run_that_stops_names_what_it_leaves_done() -> None:
-    told = Impact(
-        rows=(step("pay", STANDS, kind="effect", kept=True), step("book", UNDONE, kind="effect", why="left")), ends=True
-    )
-    assert lines(impact_words.stop(told, ONE)) == [
-        "Runs nothing: The run stops as rejected",
-        "Stays done: Pay; Already done; this does not undo it",
-        "Undone: Book",
-        "Closes immediately: ",
-    ]
-
-
 def test_where_nothing_runs_before_somebody_is_asked_that_is_said() -> None:
     """It was said that nothing runs, and "then" somebody asks."""
     told = Impact(rows=(step("review", WILL, kind="gate", asks=True),), asks="review")
@@ -135,12 +131,6 @@ def test_a_fork_says_what_it_asks_about_what_its_origin_did() -> None:
     assert lines(impact_words.drawn(told, "x", at_gate=False)) == [f"Runs: Find; then y{asks}"]
 
 
-def test_of_much_that_is_kept_only_the_last_is_named() -> None:
-    many = Impact(rows=tuple(step(f"s{number}", STANDS, kept=True) for number in range(9)))
-    assert lines(impact_words.drawn(many, "x", at_gate=False))[1] == "Kept: 9 finished steps are kept, up to “S8”"
-    assert lines(impact_words.drawn(many, "x"))[1] == "Kept: 9 finished steps are kept"
-
-
 def test_steps_are_told_by_their_titles() -> None:
     """A reviewer read what the agent's author calls the steps in the code: `pay`, `ask_facts`."""
     titles = {"plan": "Plan the trip", "mail": "Write to the traveller"}
@@ -152,3 +142,90 @@ def test_steps_are_told_by_their_titles() -> None:
     assert impact_words.back(told, "plan", ONE).heading == "If you send it back to “Plan the trip”"
     assert told == ALL
     assert told.digest() == ALL.digest()
+
+
+SOON = dt.timedelta(hours=2)
+
+
+def page_of(gate: Gate) -> str:
+    return signed_in(ann(gate.team)).get(f"/gates/{gate.pk}/").content.decode()
+
+
+def test_the_run_goes_on_where_the_plan_says_so_and_ends_where_it_says_nothing_else() -> None:
+    """It was told that nothing runs, and a step ran."""
+    team = make_team()
+    steps = tuple(
+        replace(step, on_expire="reply") if step.name == "review" else replace(step, guarded=False)
+        for step in make_spec().steps
+    )
+    run = make_run(team=team, plan=make_plan(make_spec(steps=steps)))
+    gate = make_gate(run=run, policy=make_policy(team, deadline=SOON))
+    assert "After that the gate expires: “Reply” runs" in page_of(gate)
+
+    gate = make_gate(policy=make_policy(make_team(), deadline=SOON))
+    assert "After that the gate expires and nothing is done" in page_of(gate)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("review", "Then it is approved automatically"),
+        ("recovery", "After that the gate expires and nothing is done"),
+    ],
+)
+def test_a_deadline_that_approves_answers_no_question(kind: str, said: str) -> None:
+    """A question was told to be approved, and the run ended."""
+    gate = make_gate(policy=make_policy(make_team(), deadline=SOON, on_expiry="approve"), kind=kind)
+    assert said in page_of(gate)
+
+
+@pytest.mark.parametrize("end", ["expire", "approve"])
+def test_a_deadline_at_which_the_next_team_is_asked_ends_nothing(end: str) -> None:
+    """It said that the gate expires, or is approved, beside the line that says to whom it goes."""
+    team, leads, directors = make_team(), make_team("Leads"), make_team("Directors")
+    policy = make_policy(team, deadline=SOON, on_expiry=end)
+    levels = [(leads, 60, None), (directors, None, 3600)]
+    escalation = [{"team": each.pk, "after": after, "extend": extend} for each, after, extend in levels]
+    Policy.objects.filter(pk=policy.pk).update(escalation=escalation)
+    page = page_of(make_gate(policy=policy))
+    assert f"Then {directors.name} is asked too, and there is more time" in page
+    assert "After that the gate expires" not in page
+    assert "approved automatically" not in page
+
+
+def test_what_runs_may_run_is_undone_and_asks_is_said_in_one_line() -> None:
+    assert impact_words.expiry(ALL) == (
+        "After that the gate expires: “Plan” runs, “Check” and “Mail” may run, “Book” is undone, "
+        "“Pay” may be undone and “Ask” may ask"
+    )
+
+
+AT = dt.datetime(2026, 7, 1, 22, 30, 5, tzinfo=dt.UTC)
+
+
+@pytest.mark.parametrize(
+    ("zone", "style", "words"),
+    [
+        (None, "clock", "22:30 UTC"),
+        ("Asia/Kolkata", "clock", "2 Jul, 04:00"),
+        ("America/New_York", "second", "18:30:05"),
+        ("UTC", "moment", "1 Jul, 22:30 UTC"),
+    ],
+)
+def test_a_moment_is_said_in_a_zone(zone: str | None, style: str, words: str) -> None:
+    now = AT + dt.timedelta(minutes=5)
+    with timezone.override(ZoneInfo(zone) if zone else None):
+        said = times.say(
+            AT, style, now=now if zone in (None, "America/New_York", "UTC") else now - dt.timedelta(hours=20)
+        )
+    assert said == words
+
+
+def test_a_cookie_that_names_no_zone_is_passed_over() -> None:
+    gate = make_gate(team=(team := make_team()))
+    reader = signed_in(ann(team))
+    for junk in ("Mars/Olympus", "../../etc/passwd", "x" * 5000, ""):
+        reader.cookies["hp-zone"] = junk
+        assert re.search(r"\d\d:\d\d UTC</time>", reader.get(f"/gates/{gate.pk}/").content.decode())
+    reader.cookies["hp-zone"] = "Asia/Kolkata"
+    assert "UTC</time>" not in reader.get(f"/gates/{gate.pk}/").content.decode()

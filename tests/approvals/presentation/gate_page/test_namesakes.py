@@ -1,162 +1,93 @@
-"""A quote that bears the name of a person here is marked, however the name is written.
-
-Names were looked for where a transcript has its speakers: "14:02 Marit Ellery: ok", "From: Marit Ellery", an accent
-less or a hidden character more went without a mark. So did a label of two lines, which is drawn on one, capitals of a
-name in Cyrillic, an account's user name or address, and a digit for a letter. The search took seconds of a page, and
-knew 200 people at most.
-"""
+"""Quotes on a page: under their name, and marked where it is that of a person here, however it is written."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Sequence
-
-import pytest
 
 from approvals.cards.quote import Quote
 from approvals.models import Gate
-from approvals.presentation.gate_facts import namesakes
 from approvals.presentation.gate_facts.namesakes import namesakes_of
-from checkpoints.postgresql.sql import run_sql
-from tests.factories import make_gate, make_user, unique
-from tests.harness.sent_statements import sent
+from tests.factories import ann, make_card, make_gate, make_run, make_state, make_team, make_user, unique
+from tests.harness.signed_in_clients import signed_in
 
 
 def reread(gate: Gate) -> Gate:
     return Gate.objects.select_related("run__plan").get(pk=gate.pk)
 
 
-def namesake(name: str, *, label: str = "Customer", text: str = "") -> str:
-    gate = reread(make_gate())
-    make_user(name)
-    quote = Quote(label=label, role="by mail", pointer="/order/mail")
-    return namesakes_of(gate, [(quote, text)]).get(0, "")
+def borne(quotes: list[tuple[str, str, str]]) -> list[str]:
+    """Whose name each (label, role, text) bears, at one gate."""
+    found = [(Quote(label=label, role=role, pointer="/order/mail"), text) for label, role, text in quotes]
+    named = namesakes_of(reread(make_gate()), found)
+    return [named.get(at, "") for at in range(len(quotes))]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Marit Ellery: ok",
-        "[14:02] Marit Ellery: ok",
-        "14:02 Marit Ellery: ok",
-        "On Mon, 2 Mar 2026 at 14:02, Marit Ellery wrote:\n> ok",
-        "From: Marit Ellery <marit@example.org>\nok",
-        "Marit Ellery \u2014 ok",
-        "ok\n\nMarit Ellery",
-        "x\rMarit Ellery: ok",
-        "x\u2028Ellery, Marit Q.: ok",
-        "".join(f"ab{at}: x\n" for at in range(20)) + "Marit Ellery: ok",
-        f"Marit Ellery ({'x' * 80}): ok",
-        "@marit.ellery: ok",
-        "marit_ellery@example.org wrote: ok",
-        "MaritEllery: ok",
-    ],
-)
-def test_a_text_in_a_colleagues_name_is_marked_whatever_stands_around_it(text: str) -> None:
-    assert namesake("Marit Ellery", text=text) == "Marit Ellery"
+TEXTS = [
+    "[14:02] Marit Ellery: ok", "On Mon, 2 Mar 2026 at 14:02, Marit Ellery wrote:\n> ok",
+    "From: Marit Ellery <marit@example.org>\nok", "Marit Ellery \u2014 ok", "ok\n\nMarit Ellery",
+    "x\u2028Ellery, Marit Q.: ok", "".join(f"ab{at}: x\n" for at in range(20)) + "Marit Ellery: ok",
+    f"Marit Ellery ({'x' * 80}): ok", "marit_ellery@example.org wrote: ok", "MaritEllery: ok",
+]  # fmt: skip
+LABELS = [
+    ("Jos\u00e9 N\u00fa\u00f1ez", unicodedata.normalize("NFD", "Jos\u00e9 N\u00fa\u00f1ez")),
+    ("Jos\u00e9 N\u00fa\u00f1ez", "Jose Nunez"), ("Andre Peres", "Andr\u00e9 P\u00e9r\u00e8s"),
+    ("Marit Ellery", "ElleryMarit"), ("Marit Ellery", "Ma\u200brit Ellery"),
+    ("Marit Ellery", "\uff2d\u0430rit Ellery"), ("Grit", "grit"),
+    ("Ольга Лисова", "\u041b\u0438\u0441o\u0432\u0430, Ольга"), ("Jörg Groß", "JORG GROSS"),
+    ("Shéa O\u2019Neil-Ray", "Shea O'Neil Ray"), ("Nami 山田", "山田 Nami"), ("Ann Okafor", "Ann\nOkafor"),
+    ("Will Alvarez", "Wi11 A1varez"), ("Ann Okafor", "\u1d00\u0274\u0274 \u1d0f\u1d0b\u1d00\ua730\u1d0f\u0280"),
+    ("Иван Петров", "\u0418B\u0410\u041d ПЕТРОВ"), ("Νίκος Παπάς", "ΝΙΚΟΣ ΠΑΠΑΣ"),
+]  # fmt: skip
+NO_NAMES = [
+    "Marit and my neighbour in the old house, Ellery",
+    "Marit\nEllery",
+    "Maritime Ellery",
+    "I will come: tomorrow",
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "label"),
-    [
-        ("Jos\u00e9 N\u00fa\u00f1ez", unicodedata.normalize("NFD", "Jos\u00e9 N\u00fa\u00f1ez")),
-        ("Jos\u00e9 N\u00fa\u00f1ez", "Jose Nunez"),
-        ("Andre Peres", "Andr\u00e9 P\u00e9r\u00e8s"),
-        ("Zo\u00eb Chan", "Zoe\u0308 Chan"),
-        ("Marit Ellery", "MaritEllery"),
-        ("Marit Ellery", "ElleryMarit"),
-        ("Marit Ellery", "Ma\u200brit Ellery"),
-        ("Marit Ellery", "Marit\u3164Ellery"),
-        ("Marit Ellery", "Ma\u0008rit Ellery"),
-        ("Marit Ellery", "\uff2d\u0430rit Ellery"),
-        ("Grit", "grit"),
-        ("Иван Петров", "Петров, Иван"),
-        ("Ольга Лисова", "\u041b\u0438\u0441o\u0432\u0430, Ольга"),
-        ("Νίκος Παπάς", "Παπάς (Νίκος)"),
-        ("Jörg Groß", "JORG GROSS"),
-        ("Shéa O\u2019Neil-Ray", "Shea O'Neil Ray"),
-        ("Nami 山田", "山田 Nami"),
-        ("Ann Okafor", "Ann\nOkafor"),
-        ("Ann Okafor", "Ann\u2028Okafor"),
-        ("Ann Okafor", "Ann Okaf0r"),
-        ("Will Alvarez", "Wi11 A1varez"),
-        ("Ann Okafor", "\u1d00\u0274\u0274 \u1d0f\u1d0b\u1d00\ua730\u1d0f\u0280"),
-        ("Иван Петров", "ИВАН ПЕТРОВ"),
-        ("Иван Петров", "\u0418B\u0410\u041d ПЕТРОВ"),
-        ("Marit Ellery", "\u041carit Ellery"),
-        ("Noah Ellery", "\u039doah Ellery"),
-        ("Νίκος Παπάς", "ΝΙΚΟΣ ΠΑΠΑΣ"),
-    ],
-)
-def test_a_label_that_reads_as_a_colleagues_name_is_marked(name: str, label: str) -> None:
-    assert namesake(name, label=label) == name
+def test_a_text_or_a_label_that_reads_as_a_colleagues_name_is_marked_and_words_that_only_occur_are_not() -> None:
+    for name in {"Marit Ellery", "Will", *(name for name, _ in LABELS)}:
+        make_user(name)
+    assert borne([("Customer", "by mail", text) for text in TEXTS]) == ["Marit Ellery"] * len(TEXTS)
+    assert borne([(label, "by mail", "") for _, label in LABELS]) == [name for name, _ in LABELS]
+    assert borne([("Customer", "by mail", text) for text in NO_NAMES]) == [""] * len(NO_NAMES)
 
 
-def named_beside(label: str, role: str = "", text: str = "") -> str:
-    """Return who is named by a quote with `~` for what an account's user name and address have."""
+def test_so_is_one_who_bears_an_accounts_user_name_or_address() -> None:
+    """A part of these is none."""
     user, own = make_user("Inge Quill"), unique("own").replace("-", "")
     user.username, user.email = f"m.{own}", f"inge.10@{own}.example"
     user.save()
-    label, role, text = (words.replace("~", own) for words in (label, role, text))
-    quote = Quote(label=label, role=role, pointer="/order/mail")
-    return namesakes_of(reread(make_gate()), [(quote, text)]).get(0, "")
+    bearing = [
+        (f"M.{own}", "", ""), ("Customer", "", f"m.{own}: ok"), (f"Inge.10@{own}.example", "", ""),
+        ("Customer", f"inge.10@{own}.example", ""), ("Customer", "", f"From: <INGE.10@{own.upper()}.EXAMPLE>"),
+        (f"\u0456nge.10@{own}.example", "", ""), ("Inge", "Quill", ""),
+    ]  # fmt: skip
+    assert borne(bearing) == ["Inge Quill"] * len(bearing)
+    parts = [f"m.{own}x", "inge.10", f"nge.10@{own}.example", f"inge.10@{own}.example.org"]
+    assert borne([(label, "", "") for label in parts]) == [""] * len(parts)
 
 
-@pytest.mark.parametrize(
-    ("label", "role", "text"),
-    [
-        ("m.~", "", ""),
-        ("M.~", "", ""),
-        ("Customer", "", "m.~: ok"),
-        ("Inge.10@~.example", "", ""),
-        ("Customer", "inge.10@~.example", ""),
-        ("Customer", "", "From: <INGE.10@~.EXAMPLE>"),
-        ("\u0456nge.10@~.example", "", ""),
-        ("Inge", "Quill", ""),
-    ],
-)
-def test_so_is_one_who_bears_an_accounts_user_name_or_address(label: str, role: str, text: str) -> None:
-    assert named_beside(label, role, text) == "Inge Quill"
+def sheet_of(text: str, *, label: str = "Ellery, Marit", role: str = "customer, by mail") -> str:
+    """The sheet of what was said, on the page of a gate that quotes `text`."""
+    team = make_team()
+    run = make_run(state=make_state(order={"mail": text}), first_step="review", team=team)
+    gate = make_gate(run=run, card=make_card(quotes=[Quote(label=label, role=role, pointer="/order/mail")]))
+    page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
+    found = re.search(r'<section class="sheet" aria-labelledby="said">.*?</section>', page, re.DOTALL)
+    assert found, "the page has no such sheet"
+    assert page.index('id="action-refund"') < found.start() < page.index('aria-labelledby="state"')
+    return " ".join(found.group().split())
 
 
-@pytest.mark.parametrize("label", ["m.~x", "inge.10", "nge.10@~.example", "inge.10@~.example.org"])
-def test_a_part_of_these_is_none(label: str) -> None:
-    assert named_beside(label) == ""
+def test_a_customers_words_stand_between_the_actions_and_the_state_under_their_name() -> None:
+    sheet = sheet_of("They do not fit.")
+    assert "<b><bdi>Ellery, Marit</bdi></b> <span><bdi>customer, by mail</bdi></span>" in sheet
+    assert '<blockquote class="voice says-so">They do not fit.</blockquote>' in sheet
 
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("Marit Ellery", "Marit and my neighbour in the old house, Ellery"),
-        ("Marit Ellery", "Marit\nEllery"),
-        ("Marit Ellery", "Maritime Ellery"),
-        ("Will", "I will come: tomorrow"),
-    ],
-)
-def test_words_that_only_occur_are_no_name(name: str, text: str) -> None:
-    assert namesake(name, text=text) == ""
-
-
-def test_every_account_counts_and_one_statement_reads_only_those_whose_names_occur(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A page of a gate with quotes read all accounts."""
-    gate, read = reread(make_gate()), list[int]()
-    name = f"Ann {unique('O').replace('-', '')}"
-    quotes = [(Quote(label="Customer", pointer=f"/{at}"), f"Ann said so.\n{name}: ok") for at in range(50)]
-
-    def reading(sql: str, values: Sequence[object]) -> list[tuple[object, ...]]:
-        rows = run_sql(sql, values)
-        read.append(len(rows))
-        return rows
-
-    monkeypatch.setattr(namesakes, "run_sql", reading)
-    assert 49 not in namesakes_of(gate, quotes)
-    for at in range(201):
-        make_user(f"Ann Nobody{at}")
-    make_user(name)
-    with sent() as statements:
-        assert namesakes_of(gate, quotes)[49] == name
-    assert len([each for each in statements if "auth_user" in each]) == 1
-    others, now = read
-    assert now == others + 1
+    assert "No text." in sheet_of("")
+    team = make_team()
+    gate = make_gate(team=team)
+    assert 'aria-labelledby="said"' not in signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()

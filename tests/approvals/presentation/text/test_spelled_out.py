@@ -1,18 +1,16 @@
-"""Pinned values as people read them: all of each, and no JSON where there is a shape for it."""
+"""Pinned values and amounts as people read them: all of each, every digit, and no JSON where there is a shape."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
 
 from approvals.presentation.text import spelled_out
+from approvals.presentation.text.amounts import grouped, in_words
 from checkpoints.values.artifacts import MARK
-from tests.approvals.views.test_files import plan
-from tests.factories import ann, make_action, make_card, make_gate, make_run, make_state, make_team
-from tests.harness.signed_in_clients import signed_in
+from tests.factories import ann, make_action, make_card, make_gate, make_team
+from tests.harness.signed_in_clients import form_of, signed_in
 
 FILE = {MARK: "a" * 64, "size": 24, "media_type": "image/png", "name": "scan.png"}
 GONE = '<span class="hint">not there</span>'
@@ -47,20 +45,16 @@ def test_a_value_is_spelled_out(value: Any, said: str) -> None:
     assert spelled_out.out(value) == said
 
 
-def test_what_is_nested_deeper_than_anybody_lays_out_is_json_and_whole() -> None:
+def test_what_is_nested_is_json_and_whole_a_file_is_a_file_and_nothing_becomes_markup() -> None:
     deep = {"a": {"b": {"c": {"d": "x" * 5_000}}}}
     said = spelled_out.out(deep)
     assert said.count("<table") == 3
     assert "x" * 5_000 in said
     assert "&quot;d&quot;" in said
 
-
-def test_a_file_among_the_values_is_said_as_a_file() -> None:
     assert "scan.png" in spelled_out.out([FILE, FILE])
     assert MARK not in spelled_out.out([FILE, FILE])
 
-
-def test_no_value_and_no_name_becomes_markup() -> None:
     evil = "<img src=x>\u202e"
     for value in ([evil], {evil: evil}, [{evil: evil}, {evil: evil}], {"a": {"b": {"c": {"d": evil}}}}):
         said = spelled_out.out(value)
@@ -68,31 +62,48 @@ def test_no_value_and_no_name_becomes_markup() -> None:
         assert "U+202E" in said or "\\u202e" in said.lower() or "codepoint" in said
 
 
-def test_the_gates_page_and_its_preview_spell_a_pinned_list_out() -> None:
-    team = make_team()
-    run = make_run(team=team, state=make_state(order={"to": ["a@example.org", "b@example.org"]}))
-    action = make_action(id="refund", pointer="/order", pinned=["/to"], tool="mail.send")
-    gate = make_gate(run=run, team=team, card=make_card(actions=[action]))
-    client = signed_in(ann(team))
-    for page in (client.get(f"/gates/{gate.pk}/"), client.get(f"/gates/{gate.pk}/preview/")):
-        text = page.content.decode()
-        assert '<ul class="values"><li>a@example.org</li><li>b@example.org</li></ul>' in text
+@pytest.mark.parametrize(
+    ("value", "currency", "words"),
+    [
+        ("1264.10", "EUR", "one thousand, two hundred and sixty-four euro, ten cents"),
+        ("12480.00", "GBP", "twelve thousand, four hundred and eighty pounds sterling"),
+        ("0.05", "USD", "zero dollars, five cents"), ("-3.2", "EUR", "minus three euro, twenty cents"),
+        ("5", "JPY", "five JPY"), ("12.345", "KWD", "twelve point three four five KWD"), ("Infinity", "EUR", ""),
+        (True, "EUR", ""), ("1e400", "EUR", ""), ("4\u0669", "EUR", ""),
+    ],
+)  # fmt: skip
+def test_an_amount_is_said_in_words(value: object, currency: str, words: str) -> None:
+    assert in_words(value, currency) == words
 
 
-def test_the_frame_of_a_pinned_list_says_when_it_was_changed_below(new_page: Callable[..., Page]) -> None:
-    """It went on showing what was proposed while other values stood in the form."""
-    team = make_team()
-    edited = plan(to={"type": "array", "items": {"type": "string"}})
-    run = make_run(team=team, plan=edited, state=make_state(order={"to": ["a@example.org", "b@example.org"]}))
-    action = make_action(id="refund", pointer="/order", pinned=["/to"], tool="mail.send", edits=True)
-    gate = make_gate(run=run, team=team, card=make_card(actions=[action]))
-    page = new_page(ann(team))
-    page.goto(f"/gates/{gate.pk}/")
-    said = page.locator("[data-pin-parts]")
-    expect(said).to_be_hidden()
-    page.fill('[name="args.refund/to/0"]', "c@example.org")
-    expect(said).to_be_visible()
-    page.click("[data-put-back]:visible")
-    expect(said).to_be_hidden()
-    page.locator('[data-change][value*="remove"]').first.click()
-    expect(said).to_be_visible()
+def test_a_pinned_amount_is_in_words_with_its_thousands_apart_and_follows_what_is_typed() -> None:
+    gate = make_gate(team=(team := make_team()), card=make_card(actions=[make_action(pinned=["/amount"])]))
+    reader = signed_in(ann(team))
+    assert "one hundred and twenty euro" in reader.get(f"/gates/{gate.pk}/").content.decode()
+    typed = form_of(gate, "edit", **{"args.refund/amount": "80.50"})
+    told = reader.post(f"/gates/{gate.pk}/impacts/", typed, HTTP_HX_REQUEST="true").content.decode()
+    assert 'hx-target="#words-1-1"' in told
+    assert "eighty euro, fifty cents" in told
+
+    gate = make_gate(team=(team := make_team()))
+    typed = form_of(gate, "edit", **{"args.refund/amount": "1284.00"})
+    page = signed_in(ann(team)).post(f"/gates/{gate.pk}/impacts/", typed).content.decode()
+    pinned = page.partition('data-unit="EUR"')[2].partition("</dd>")[0]
+    assert '<del>120.00</del> <ins>1<span class="thousands">284</span>.00</ins> EUR' in pinned
+    assert 'value="1284.00"' in page
+
+
+@pytest.mark.parametrize(
+    ("value", "groups"),
+    [
+        ("1264.10", ["1", "264", ".10"]), ("12480", ["12", "480", ""]), ("-1234567.005", ["-1", "234", "567", ".005"]),
+        ("999.99", None), ("1,284.00", None), ("١٢٣٤", None), (True, None), ("1284\n", None), ("1" * 31, None),
+    ],
+)  # fmt: skip
+def test_thousands_are_set_apart_by_a_gap_that_is_no_character(value: object, groups: list[str] | None) -> None:
+    shown = grouped(value)
+    if groups is None:
+        assert shown is None
+    else:
+        first, *threes, decimals = groups
+        assert shown == first + "".join(f'<span class="thousands">{three}</span>' for three in threes) + decimals

@@ -1,92 +1,66 @@
-"""What somebody else wrote is shown as text, and what it hides is said."""
+"""What somebody else wrote is shown as text, and what it hides is said, on pages and in the terminal alike."""
 
 from __future__ import annotations
 
-import time
+import inspect
+import re
+import unicodedata
+from collections.abc import Callable
+from typing import Any
 from unittest import mock
 
 import pytest
+from holdpoint.terminal import lines as terminal_lines
+from holdpoint.terminal import unseen_characters as unseen_in_terminal
 from hypothesis import example, given
 from hypothesis import strategies as st
+from wcwidth import table_grapheme, table_vs15, table_vs16
 
-from approvals.presentation.text import invisible, spelled_out, state_tree, unseen_characters, untrusted
+from approvals.presentation.text import invisible, spelled_out, state_tree, text_diff, unseen_characters, untrusted
+from approvals.templatetags import holdpoint as tags
 from approvals.templatetags.holdpoint import untrusted_brief
+from tests.factories import ann, make_action, make_card, make_gate
+from tests.harness.signed_in_clients import signed_in
 
 BADGES = [
-    ("a\u202eb", "U+202E right-to-left override"),
-    ("a\u2066b", "U+2066 left-to-right isolate"),
-    ("pay\u200bpal", "U+200B zero-width space"),
-    ("a\u200b\u200b\u200bb", "U+200B zero-width space, 3 times"),
-    ("a\u00adb", "U+00AD soft hyphen"),
-    ("a\x00b", "U+0000 null"),
-    ("a\x1b[31mred", "U+001B escape"),
-    ("a\u3164b", "U+3164 hangul filler"),
-    ("a\u2800b", "U+2800 braille pattern blank"),
-    ("a\ufdd0b", "U+FDD0 no character"),
-    ("a\u0378b", "U+0378 no character"),
-    ("a\u180bb", "U+180B mongolian free variation selector one"),
-    ("a\ufe0fb", "U+FE0F variation selector-16"),
-    ("\U000e0070\U000e0061\U000e0079", "3 tag characters: “pay”"),
-    ("z" + "\u0301" * 30, "30 combining marks"),
-    ("1\u03360", "U+0336 combining long stroke overlay"),
-    ("x\u20e0", "U+20E0 combining enclosing circle backslash"),
+    ("a\u202eb", "U+202E right-to-left override"), ("pay\u200bpal", "U+200B zero-width space"),
+    ("a\u200b\u200b\u200bb", "U+200B zero-width space, 3 times"), ("a\x1b[31mred", "U+001B escape"),
+    ("a\u3164b", "U+3164 hangul filler"), ("a\ufdd0b", "U+FDD0 no character"),
+    ("a\ufe0fb", "U+FE0F variation selector-16"), ("\U000e0070\U000e0061\U000e0079", "3 tag characters: “pay”"),
+    ("z" + "\u0301" * 30, "30 combining marks"), ("x\u20e0", "U+20E0 combining enclosing circle backslash"),
     ("a\ud7ffb\ue000", "U+E000 private character"),
-    ("a\u2028b", "U+2028 line separator"),
-]
+]  # fmt: skip
 HONEST = [
     "naïve café",
     "Kad\u0131köy, þetta, Straße, 3\u00d74cm, A\u222aB, co\u2011op, 東京Tower",
-    "日本語のメール",
     "👩‍👩‍👧 ❤️ 1️⃣",
-    "Zo\u00eb",
-    "\u0915\u093c",
     "x\u0302 and q\u0323",
-    "tab\tand\nlines",
     "«fr» — 5 €",
-    "שלום",
-    "e.g. file.txt v1.2",
     "5 µm, 3 kΩ, 1ª vez, ½ ™ №",
-    "Москва и Köln",
-    "s3-eu-west-1 web2.example",
     "\u0420\u0430\u0441\u0430 \u0438 \u0440\u043e\u0441\u0430: \u0441\u043e\u0440\u043e\u043a "
     "\u0443\u0445\u043e \u0432 \u043b\u0435\u0441\u0443, \u0441\u0443\u043c\u043c\u0430 \u0438 "
     "\u043d\u043e\u043c\u0435\u0440 \u043f\u043e \u0441\u0447\u0451\u0442\u0443.",
-    "\u041d\u041e\u041c\u0415\u0420 \u0421\u0427\u0401\u0422\u0410, \u0421\u0423\u041c\u041c\u0410",
     "\u03ba\u03b1\u03b9 \u03bd\u03b1 \u03b3\u03b9\u03b1 \u03c4\u03b7\u03bd \u03b1\u03c5\u03c4\u03cc "
     "\u03c0\u03bf\u03c5 \u03cc\u03c0\u03bf\u03c5",
     "Größe, schön.Wir zahlen 5 € für co\u2010operative Bücher, 2020\u20132024",
     "\u603b\u4ef7 \uff11\uff10\uff10 \u5143\uff0c\u4eca\u5929\u4ed8\u6b3e\u3002",
-    "\u5b66\u4f1a\u3067\u3059\uff0e\u307e\u305f\u660e\u65e5",
     "a \u2260 b, x\u0304",
 ]
 LETTERS = [
     ("Micr\u0d20soft asks", "only looks like ASCII: U+0D20 is malayalam letter ttha"),
-    ("g\u101d\u101dgle", "only looks like ASCII: U+101D is myanmar letter wa"),
-    ("\u144c\u144eITED", "only looks like ASCII: U+144C is canadian syllabics te"),
     ("paypa\u2223", "only looks like ASCII: U+2223 is divides"),
-    ("Acm\u212e", "only looks like ASCII: U+212E is estimated symbol"),
     ("P\u0430yPal asks", "mixes alphabets: U+0430 is cyrillic small letter a"),
-    ("\u0391pprove", "mixes alphabets: U+0391 is greek capital letter alpha"),
     ("\U0001d400pproved by ann", "styled letters, U+1D400 is mathematical bold capital a"),
-    ("\uff21pprove", "styled letters, U+FF21 is fullwidth latin capital letter a"),
     ("pay \u0440\u0430\u0443\u0440\u0430\u04cf now", "cyrillic letters that read \u201cpaypai\u201d"),
-    ("\u0421\u043e\u0440\u0430", "cyrillic letters that read \u201cCopa\u201d"),
     ("\u039d\u0391\u03a4\u039f", "greek letters that read \u201cNATO\u201d"),
     ("pay 1\uff10\uff100.00", "not plain ASCII: U+FF10 is fullwidth digit zero"),
-    ("pay 1\u0660\u0660", "not plain ASCII: U+0660 is arabic-indic digit zero"),
-    ("write to \u0430dmin@shop.example", "mixes alphabets: U+0430 is cyrillic small letter a"),
 ]
 MARKUP = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7*7 }}{% now %}", "&lt;b&gt;", "<!-- -->"]
 HOSTS = [
     ("https://fernh\u043ellow.example/x", "mixes alphabets: U+043E is cyrillic small letter o"),
-    ("write to me@p\u0430ypal.com", "mixes alphabets: U+0430 is cyrillic small letter a"),
     ("\u0430\u0440\u0440\u04cf\u0435.com", "written in cyrillic letters"),
     ("https://paypal.com\u2215login.evil.example/", "not plain ASCII: U+2215 is division slash"),
-    ("evil.com\u2215x", "not plain ASCII: U+2215 is division slash"),
-    ("evil\uff0ecom", "not plain ASCII: U+FF0E is fullwidth full stop"),
-    ("pay\u2010pal.com", "not plain ASCII: U+2010 is hyphen"),
     ("b\u00fccher.example", "not plain ASCII: U+00FC is latin small letter u with diaeresis"),
-    ("me@m\u00fcller.de", "not plain ASCII: U+00FC is latin small letter u with diaeresis"),
     (
         "http://\u043f\u0440\u0438\u043c\u0435\u0440.\u0440\u0444/",
         "not plain ASCII: U+043F is cyrillic small letter pe",
@@ -104,20 +78,12 @@ def test_a_character_that_cannot_be_seen_becomes_a_badge(text: str, badge: str) 
     assert not any(unseen_characters.is_hidden(char) for char in shown)
 
 
-@pytest.mark.parametrize(
-    ("text", "badge"),
-    [
-        ("Zoe\u0308", "not in normal form: 1 place"),
-        ("Zoe\u0308 from Ko\u0308ln", "not in normal form: 2 places"),
-        ("Zoe\u0308" + "a" * 20_000 + "Ko\u0308ln", "not in normal form: 2 places"),
-    ],
-    ids=["one", "two", "folded"],
-)
-def test_letters_in_two_parts_that_have_a_character_of_their_own_are_counted(text: str, badge: str) -> None:
-    for shown in (untrusted.render(text), untrusted.line(text[:100]), untrusted.plain(text[:5])):
-        assert "not in normal form: " in shown
-    assert untrusted.render(text).count(f"{badge}</span>") == 1
-    assert invisible.badge_count(text) == (0, 0)
+def test_letters_in_two_parts_that_have_a_character_of_their_own_are_counted() -> None:
+    for text, places in (("Zoe\u0308", "1 place"), ("Zoe\u0308" + "a" * 20_000 + "Ko\u0308ln", "2 places")):
+        for shown in (untrusted.render(text), untrusted.line(text[:100]), untrusted.plain(text[:5])):
+            assert "not in normal form: " in shown
+        assert untrusted.render(text).count(f"not in normal form: {places}</span>") == 1
+        assert invisible.badge_count(text) == (0, 0)
 
 
 @pytest.mark.parametrize("text", HONEST)
@@ -157,19 +123,12 @@ def test_an_address_is_text_and_never_a_link(text: str) -> None:
     assert "look-alike" not in shown
 
 
-def test_what_comes_after_five_thousand_blank_lines_is_shown_beside_their_number() -> None:
+def test_what_comes_far_behind_is_shown_beside_a_count_of_the_blank_that_pushed_it_away() -> None:
     shown = untrusted.render("hello" + "\n" * 5001 + "pay everybody")
     assert "5,000 blank lines collapsed" in shown
     assert "then 1 more line follows" in shown
     assert shown.endswith("pay everybody")
 
-
-@pytest.mark.parametrize("blank", [" \n", "\u00a0\n", "\t\n"])
-def test_lines_of_spaces_are_blank_lines(blank: str) -> None:
-    assert "blank lines collapsed" in untrusted.render("a\n" + blank * 40 + "b")
-
-
-def test_spaces_that_push_text_out_of_sight_are_measured() -> None:
     assert "500 spaces collapsed" in untrusted.render("ok" + " " * 500 + "evil")
 
 
@@ -181,15 +140,9 @@ def test_a_long_text_keeps_its_beginning_and_its_end_and_counts_the_rest() -> No
     assert shown.endswith("E")
     assert shown.count("m") >= 50_000, "the middle is one step away"
 
-
-def test_ten_megabytes_cost_what_is_shown_of_them() -> None:
-    text = "x" * 10_000_000 + "end"
-    started = time.thread_time()
-    shown = untrusted.render(text, whole="/gates/1/values/?at=/mail")
-    assert time.thread_time() - started < 1
-    assert len(shown) < 20_000
-    assert 'href="/gates/1/values/?at=/mail"' in shown
-    assert shown.endswith("end")
+    drawn = untrusted.render("".join(f"word {number} " for number in range(40_000)))
+    assert len(drawn) < 20_000
+    assert "characters are not shown here" in drawn
 
 
 def test_a_danger_between_two_deserts_of_blank_lines_is_shown() -> None:
@@ -198,22 +151,12 @@ def test_a_danger_between_two_deserts_of_blank_lines_is_shown() -> None:
     assert len(shown) < 2_000
 
 
-@pytest.mark.parametrize("word", ["a" * 200_000 + ".", "a." * 100_000, "a-" * 100_000 + "x.", "x@" * 60_000])
-def test_no_word_makes_the_search_for_hosts_slow(word: str) -> None:
-    # A pattern for host names took a second on 6,000 letters: its time grew with the square of the word.
-    started = time.thread_time()
-    untrusted.render(word, clamp=False)
-    assert time.thread_time() - started < 3
-
-
-def test_a_title_stays_on_one_line_and_cannot_turn_its_surroundings_around() -> None:
+def test_a_title_stays_on_one_line_and_writes_hidden_characters_out() -> None:
     shown = untrusted.line("Refund\n\n\n\u202eevil")
     assert shown.startswith("<bdi>")
     assert "\n" not in shown
     assert "U+202E" in shown
 
-
-def test_a_pages_title_writes_hidden_characters_out() -> None:
     assert untrusted.plain("a\u202eb") == "a[U+202E right-to-left override]b"
     assert untrusted.plain("x" * 1500).endswith("… and 1,300 more characters")
 
@@ -227,14 +170,6 @@ def test_a_deep_and_wide_state_is_drawn_within_its_budget() -> None:
     assert "99,940 more not drawn here" in shown
     assert 'href="/v/?at=/wide"' in shown
     assert ">99999<" in shown, "the end of a list is what happened last"
-
-
-def test_a_number_with_more_digits_than_python_writes_is_still_shown() -> None:
-    assert state_tree.scalar(10**5000).startswith("0x")
-
-
-def test_spaces_are_not_counted_as_blank_lines() -> None:
-    assert invisible.badge_count("fine" + " " * 38_000 + "pay\nnow\n") == (0, 0)
 
 
 @given(st.text(max_size=60) | st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60))
@@ -261,21 +196,12 @@ def test_a_text_of_nothing_but_tricks_is_marked_at_its_first_thousand(part: str)
     assert drawn.count(visible) == 3_000
 
 
-def test_a_middle_that_no_address_shows_is_counted_and_not_carried_along() -> None:
-    text = "".join(f"word {number} " for number in range(40_000))
-    drawn = untrusted.render(text)
-    assert len(drawn) < 20_000
-    assert "characters are not shown here" in drawn
-
-
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
         ("\u22125.00", "U+2212 is minus sign"),
-        ("\uff11\uff10\uff10.00", "U+FF11 is fullwidth digit one"),
         ("ACME\u20102024", "U+2010 is hyphen"),
         ("DE02\u041e3", "U+041E is cyrillic capital letter o"),
-        ("\u0440\u0430\u0443", "U+0440 is cyrillic small letter er"),
     ],
 )
 def test_in_amounts_and_identifiers_whatever_is_not_ascii_is_marked(text: str, wrong: str) -> None:
@@ -298,30 +224,6 @@ def test_a_pinned_identifier_and_a_name_of_an_argument_are_held_to_ascii() -> No
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "\u05e9\u05dc\u05d5\u05dd12", "100 \u05e9\u05f4\u05d7", "\u05e9\u05dd", "\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd7",
-        "\u0627\u0633\u064512", "\u0438\u043c\u044f", "\u03c0\u03bf\u03c3\u03cc\u03bd", "\u540d\u524d7",
-        "\u30c6\u30b9\u30c8\u4f1a\u793e", "\ud55c\uad6d7", "Gr\u00f6\u00dfe", "caf\u00e93", "\u0928\u093e\u092e",
-    ],
-)  # fmt: skip
-def test_an_ordinary_word_of_one_alphabet_is_no_look_alike_where_it_has_to_be_exact(text: str) -> None:
-    """A recipient, an amount or an argument's name in Hebrew had the badge "look-alike letters"."""
-    assert "codepoint" not in untrusted.exact(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "G\u05e1\u05e1gle12", "\u05d1-ACME2", "p\u0430y7", "\u0440\u0430\u0443", "1\u041e0", "adm\u0131n7",
-        "pay\uff11", "\u0661\u0660\u0660", "ACME\u0301 7", "\u0441\u043e", "\ufb01sh7",
-    ],
-)  # fmt: skip
-def test_what_mixes_alphabets_or_reads_as_ascii_still_is(text: str) -> None:
-    assert "codepoint" in untrusted.exact(text)
-
-
 def test_two_commands_on_one_line_are_told_apart_by_a_mark_that_no_text_can_hold() -> None:
     """A shell command of two lines read as one (its line break was a blank)."""
     mark = '<span class="line-break"><span aria-hidden="true">⏎</span><span class="sr">line break</span></span>'
@@ -330,14 +232,7 @@ def test_two_commands_on_one_line_are_told_apart_by_a_mark_that_no_text_can_hold
     assert "2 line breaks" in untrusted.brief("a\r\n \r\nb")
     assert "and 3 more characters" in untrusted.brief("a\n" + "b" * 301)
 
-
-def test_a_blank_beside_a_line_break_is_still_shown_as_what_it_is() -> None:
     assert "U+2028" in untrusted.brief("a\n\u2028b")
-
-
-@pytest.mark.parametrize("value", ["ls\nrm", "ls\rrm", "\nls", "ls\n"])
-def test_every_line_break_of_a_brief_value_is_marked(value: str) -> None:
-    assert untrusted_brief(value).count("line-break") == 1
 
 
 ORDINARY = [
@@ -365,8 +260,160 @@ def test_one_that_can_be_taken_for_another_has_its_badge_wherever_words_part(tex
         assert "look-alike" in shown
 
 
-@pytest.mark.parametrize(
-    "text", ["\uff11\uff12", "5\u201310\u2013", "\u20135", "INV\u20137", "1\u2212\u20132", "a\u4e28\u4e28ce7"]
-)
-def test_a_dash_is_one_of_a_range_only_between_digits_and_digits_of_another_width_are_odd(text: str) -> None:
-    assert "look-alike" in untrusted.exact(text)
+SPACES = [chr(point) for point in range(0x21, 0x3001) if unicodedata.category(chr(point)) == "Zs"]
+# Each as prose and as a value: the code points that are marked.
+UNSEEN = [
+    "rm -rf /srv/cache.[\ufe0f]/old", "DE89 3704[\ufe0f] 0044", "a.[\ufe0f\ufe0f\ufe0f\ufe0f]b",
+    "evil.example/[\ufe0f]", "@[\ufe0f]ann", "x;[\ufe0f]y", "#[\ufe0f]!",
+    "12[\ufe0f]34[\ufe0f]56", "-[\ufe0f]5", "5[\ufe0f]", "a[\ufe0f]\u20e3",
+    "5[\ufe0f\ufe0f]\u20e3", "\u2764[\ufe0f\ufe0f]", "\U0001f600[\ufe0f]", "\u2190[\ufe0f]", "[\ufe0f]\u2764",
+    "1[\u200d]\u2764", "/[\u200d]\u2714 x", "\u2764[\u200d]1", "\u00b0[\u200d]\u2764", "\u2764[\u200d\u200d]\u2764",
+    "\U0001f469[\u200d]", "[\u200d]\U0001f469", "\u2764[\ufe0e]", "^[\u200d]\u2764", "\U0001f469[\u200b]\U0001f469",
+    "a[\u3000]b", "Tokyo[\u3000]\u6771\u4eac", "a[\u00a0\u00a0]!", "5[\u3000]000",
+    "a\n[\u2003]b", "x[\u2003]y", "a[\u00a0\u00a0]b",
+    "https://[\u202e]user@www.shop.example/", "https://us[\u200b]er@www.shop.example", "www[\u200b]://www.shop.example",
+]  # fmt: skip
+# As a value alone: in prose they are ordinary.
+PROSE = [
+    "12[\u202f]000[\u00a0]\u20ac", "bonjour[\u00a0]!", "\u00ab[\u00a0]bonjour[\u202f]\u00bb", "5[\u00a0]%",
+    "5[\u00a0]km", "\u5c71\u7530[\u3000]\u592a\u90ce", "\u306f\u3044\u3002[\u3000]\u4eca\u65e5",
+    "Hello,\n[\u00a0]\nyours", "/srv/tmp[\u00a0]/srv/keep", "broken[\u00a0]\u2013 it", "x[\u202f]y", "a.[\u00a0] B",
+    "a. [\u00a0]B", "1[\u2009]000",
+]  # fmt: skip
+SEEN = [
+    "\u2764\ufe0f", "5\ufe0f\u20e3", "#\ufe0f\u20e3 *\ufe0f\u20e3", "\u00a9\ufe0f \u2122\ufe0f \u231a\ufe0f",
+    "\U0001f469\u200d\U0001f4bb", "\U0001f469\U0001f3fd\u200d\u2695\ufe0f", "\U0001f3f3\ufe0f\u200d\U0001f308",
+    "\u2764\ufe0f\u200d\U0001f525", "\U0001f468\u200d\U0001f469\u200d\U0001f467", "a b\tc\nd",
+]  # fmt: skip
+
+
+def points(text: str) -> list[str]:
+    return [f"U+{ord(char):04X}" for part in re.findall(r"\[(.*?)\]", text) for char in part]
+
+
+def bare(text: str) -> str:
+    return text.replace("[", "").replace("]", "")
+
+
+def marked(text: str, *, value: bool) -> list[str]:
+    """List the characters of a text that are marked on a page, in order."""
+    found = [piece for piece in invisible.pieces(text, value=value) if piece.note]
+    assert all(piece.text for piece in found)
+    return [f"U+{ord(char):04X}" for piece in found for char in piece.text]
+
+
+def in_the_terminal(text: str, *, value: bool) -> str:
+    """Return a text as the terminal shows it."""
+    return terminal_lines.make_visible(terminal_lines.as_it_runs(text) if value else text, lines=True)
+
+
+@pytest.mark.parametrize("value", [False, True])
+@pytest.mark.parametrize("text", UNSEEN, ids=ascii)
+def test_what_is_not_seen_is_marked_in_prose_and_in_a_value(text: str, value: bool) -> None:
+    assert marked(bare(text), value=value) == points(text)
+    assert re.findall(r"<(U\+\w+)>", in_the_terminal(bare(text), value=value)) == points(text)
+    assert invisible.badge_count(bare(text), value=value)[0] == len(points(text))
+
+
+@pytest.mark.parametrize("text", PROSE, ids=ascii)
+def test_spaces_that_are_ordinary_in_prose_are_marked_where_it_may_run(text: str) -> None:
+    assert marked(bare(text), value=True) == points(text)
+    assert re.findall(r"<(U\+\w+)>", in_the_terminal(bare(text), value=True)) == points(text)
+    assert invisible.badge_count(bare(text), value=True)[0] == len(points(text))
+    assert marked(bare(text), value=False) == []
+    assert "<U+" not in in_the_terminal(bare(text), value=False)
+    assert invisible.badge_count(bare(text), value=False)[0] == 0
+
+
+@pytest.mark.parametrize("text", SEEN, ids=ascii)
+def test_pictures_as_unicode_lists_them_are_left_as_they_are(text: str) -> None:
+    for value in (False, True):
+        assert marked(text, value=value) == []
+        assert "<U+" not in in_the_terminal(text, value=value)
+        assert invisible.badge_count(text, value=value) == (0, 0)
+
+
+@pytest.mark.parametrize("space", SPACES, ids=ascii)
+def test_every_space_but_the_plain_one_is_marked_wherever_a_value_is_drawn(space: str) -> None:
+    text = f"/srv/tmp{space}/srv/keep"
+    point = f"U+{ord(space):04X}"
+    for draw in (
+        tags.untrusted_value, tags.untrusted_brief, tags.untrusted_whole, tags.untrusted_exact, tags.untrusted_code,
+        tags.pinned, tags.pinned_amount, lambda value: tags.words(value, runs=True),
+        lambda value: spelled_out.out([value]), lambda value: spelled_out.out([[[[value]]]]),
+        lambda value: tags.value_of({"a": [value]}, ""),
+        lambda value: tags.untrusted_whole({"a": value}), lambda value: tags.state_tree({"to": value}),
+        lambda value: tags.untrusted_whole("x" * 9_000 + value + "y" * 9_000),
+        lambda value: untrusted.render("x" * 9_000 + value + "y" * 9_000, value=True),
+        lambda value: text_diff.render("rm", f"{value}\nx"),
+    ):  # fmt: skip
+        assert point in str(draw(text)), draw
+    assert tags.hides(text)
+    assert f"<{point}>" in in_the_terminal(text, value=True)
+
+
+def test_the_terminal_has_the_servers_rule_and_each_character_that_draws_nothing_is_marked_by_both() -> None:
+    assert inspect.getsource(unseen_characters) == inspect.getsource(unseen_in_terminal)
+
+    for char in filter(unseen_characters.is_hidden, map(chr, [*range(0x3400), *range(0xF900, 0x20000)])):
+        assert f"<U+{ord(char):04X}>" in terminal_lines.make_visible(f"a{char}b"), ascii(char)
+
+
+def ranges(table: tuple[tuple[int, int], ...]) -> set[str]:
+    return {chr(point) for first, last in table for point in range(first, last + 1)}
+
+
+def test_the_pictures_are_those_of_unicode() -> None:
+    """The lists are those of emoji-variation-sequences.txt and emoji-data.txt, which wcwidth has too."""
+    [narrow], [wide] = table_vs16.VS16_NARROW_TO_WIDE.values(), table_vs15.VS15_WIDE_TO_NARROW.values()
+    styled, pictures = ranges(narrow) | ranges(wide), ranges(table_grapheme.EXTENDED_PICTOGRAPHIC)
+    for char in {*map(chr, [*range(0x3400), *range(0x1F000, 0x20000)])} - {"\u200d", "\ufe0f"}:
+        alone = [*unseen_characters.find_unseen(f"{char}\ufe0f")]
+        assert (alone[-1:] != [(1, 2)]) == (char in styled and not char.isascii()), hex(ord(char))
+        joined = [*unseen_characters.find_unseen(f"{char}\u200d{char}")]
+        assert ((1, 2) not in joined) == (char in pictures), hex(ord(char))
+
+
+ENDS = [
+    ("ACME\u00a0", "U+00A0 no-break space"), ("ACME ", "U+0020 space"), ("  ACME", "U+0020 space, 2 times"),
+    ("ACME\t", "U+0009 tab"), ("\u3000ACME", "U+3000 ideographic space"), ("ACME\n", "line break"),
+    ("\r\nACME", "line break"), (" ", "U+0020 space"), ("order_12\u00a0", "U+00A0 no-break space"),
+]  # fmt: skip
+# Each way in which a page draws a value, but for amounts: those are marked as not exact.
+DRAWN: list[Callable[[str], object]] = [
+    tags.untrusted_value, tags.untrusted_brief, tags.untrusted_whole, tags.untrusted_exact, tags.pinned,
+    tags.pinned_amount, lambda text: tags.words(text, runs=True), lambda text: spelled_out.out([text]),
+    lambda text: spelled_out.out({text: 1}), lambda text: tags.state_tree({"to": text}),
+    lambda text: untrusted.plain(text, value=True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "badge"), ENDS, ids=repr)
+def test_blanks_at_the_ends_of_a_value_are_named_wherever_it_is_drawn(text: str, badge: str) -> None:
+    for draw in DRAWN:
+        drawn = str(draw(text))
+        assert badge in drawn or (badge == "line break" and draw is DRAWN[-1]), (draw, drawn)
+
+
+def test_words_keep_their_plain_ends_without_a_badge_and_others_and_fields_with_one() -> None:
+    """A summary that ends with a line break deceives nobody."""
+    for draw in (untrusted.render, untrusted.line, untrusted.plain):
+        assert "U+" not in draw("Pay ACME.\n")
+        assert "U+00A0" in draw("Pay ACME.\u00a0")
+
+    assert [tags.hides(text) for text in ("ACME\u00a0", "ACME ", "\tACME", "ACME\n\n")] == [True] * 4
+    assert [tags.hides(text) for text in ("ACME", "a\nb\n", "a b")] == [False] * 3
+
+    assert invisible.badge_count("ACME\u00a0")[0] == 1
+    assert invisible.badge_count("ACME \n")[0] == 0
+
+
+def test_the_call_that_would_run_has_them() -> None:
+    arguments: dict[str, Any] = {"amount": "12.00", "to": "ACME\u00a0", "note": "urgent "}
+    gate = make_gate(card=make_card(actions=[make_action(pointer="", arguments=arguments, edits=False)]))
+    gate.run.plan.external = True
+    gate.run.plan.save(update_fields=["external"])
+    page = signed_in(ann(gate.team)).get(f"/gates/{gate.pk}/").content.decode()
+    [calls] = [part.partition("</ul>")[0] for part in page.split('<ul class="calls"')[1:]]
+    assert "U+00A0 no-break space" in calls
+    assert "U+0020 space" in calls

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
+import json
 import logging
 from collections.abc import Iterator
-from pathlib import Path
+from html import escape
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from agents.models import Effect, Failure
+from approvals.audit import exporting
 from approvals.models import Gate, Proposal
 from checkpoints import store
+from checkpoints.actors import OPERATOR
+from checkpoints.audit.filters import AuditFilters
 from checkpoints.models import Event, EventText, Note, Run
+from checkpoints.values.canonical_json import encode_canonical
+from tests.approvals.schema.redaction.vault_agent import SECRETS, SESSION, TOKEN
+from tests.approvals.schema.redaction.vault_runs import addresses, make_people, make_run, member
+from tests.checkpoints.audit.sealed_events import seal_all
 from tests.factories.driven_runs import advance_to_rest, decide, open_gate
 from tests.factories.driven_runs import make_run as started
 from tests.harness.signed_in_clients import signed_in
-
-from .vault_agent import SECRETS, SESSION, TOKEN
-from .vault_runs import addresses, make_people, make_run, member
 
 
 @pytest.fixture
@@ -42,7 +50,7 @@ def told_at(run: Run, reader: Any) -> list[str]:
         seen += answer.status_code == 200
         text = answer.content
         found += [f"{address}: {secret}" for secret in SECRETS if secret.encode() in text]
-    assert seen > 40
+    assert seen > 30
     return found
 
 
@@ -70,7 +78,9 @@ def test_what_a_failing_step_says_of_it_is_kept_without_it(ledger: str, log: io.
     [failure] = Failure.objects.filter(run=run)
     assert "the provider refused ••••••••" in failure.error
     assert TOKEN not in bytes(failure.traceback).decode()
-    assert told_at(run, member(team)) == []
+    page = signed_in(member(team)).get(f"/runs/{run.pk}/").content.decode()
+    assert "the provider refused" in page
+    assert [secret for secret in SECRETS if secret in page] == []
     assert "step.failed" in log.getvalue()
     assert [secret for secret in SECRETS if secret in log.getvalue()] == []
 
@@ -85,22 +95,6 @@ def test_no_event_title_note_or_card_holds_it(ledger: str) -> None:
     held += [bytes(text.text) for text in EventText.objects.filter(event__run_id=run.pk)]
     assert not any(TOKEN.encode() in each for each in held)
     assert not Effect.objects.filter(run=run, error__contains=TOKEN).exists()
-
-
-def test_what_runs_is_the_true_value(ledger: str) -> None:
-    team = make_people()
-    run = make_run(team, ledger)
-    before = store.load(run).state["payment"]["token"]
-    decide(run, "edit", by=member(team), arguments=_of(open_gate(run), amount="13.00"))
-    run = advance_to_rest(run)
-    assert before == TOKEN
-    assert TOKEN in Path(ledger).read_text()
-
-
-def _of(gate: Gate, **changes: Any) -> dict[str, Any]:
-    action = gate.standing().card.action("pay")
-    assert action is not None
-    return {"pay": {**action.arguments, **changes}}
 
 
 @pytest.mark.parametrize("refuse", [False, True])
@@ -132,3 +126,36 @@ def test_a_secret_is_among_the_words_of_no_gate_and_finds_none(ledger: str) -> N
         for words in (secret, rest, rest[:5]):
             page = client.get("/inbox/list/", {"queue": "all", "q": words}).content.decode()
             assert f'id="gate-{gate.pk}"' not in page, (kind, words)
+
+
+ANOTHER = "another-77aa\u00e9<&>"  # what a reviewer puts in a secret's place, with what encodings change
+
+
+def forms(secret: str) -> Iterator[bytes]:
+    """The secret as it is, and as it may stand in something else."""
+    plain = secret.encode()
+    yield from (plain, json.dumps(secret).strip('"').encode(), escape(secret).encode(), quote(secret).encode())
+    for at in range(3):  # wherever it begins within three bytes, less what its neighbours share
+        yield base64.b64encode(b"\0" * at + plain)[(0, 2, 3)[at] : -4]
+    for content in (plain, encode_canonical(secret)):
+        yield from (content.hex().encode(), hashlib.sha256(content).hexdigest().encode())
+
+
+def test_an_export_of_a_run_with_secrets_holds_none_of_them(ledger: str) -> None:
+    """A run with its whole story: an edit of secrets, a reveal, a failure that tells one."""
+    team = make_people(whole=True)
+    reader = member(team, reveals=True)
+    run = make_run(team, ledger, note="fail")
+    assert signed_in(reader).post(f"/runs/{run.pk}/checkpoints/2/reveals/", {"at": "/token"}).status_code == 200
+    action = open_gate(run).standing().card.action("pay")
+    assert action is not None
+    changed = {**action.arguments, "amount": "13.00", "token": ANOTHER}
+    decide(run, "edit", by=reader, arguments={"pay": changed}, comment="I put in another one")
+    advance_to_rest(run)
+    seal_all()
+    wanted, content = AuditFilters.read({"run": f"R-{run.pk}"}), b""
+    for format in ("csv", "jsonl"):
+        content += b"".join(exporting.prepare(wanted, format=format, texts=True, by=OPERATOR).lines)
+    for kind in ("run.started", "gate.opened", "gate.decided", "secret.revealed"):
+        assert kind.encode() in content
+    assert [secret for secret in (*SECRETS, ANOTHER) if any(form in content for form in forms(secret))] == []
