@@ -20,16 +20,15 @@ from approvals.gates.lists.queues import ALL, DECIDED, MINE, MINE_DECIDED, Reade
 from approvals.live import page_frame
 from approvals.live.access import access_as
 from approvals.live.replay import missed
-from approvals.models import Decision, Delegation, Gate, LentPolicy
-from approvals.policy import authority
+from approvals.models import Decision, Delegation, Gate
 from checkpoints.events.commit_order import newest_cursor
 from checkpoints.models import Event
 from checkpoints.values.canonical_json import decode_canonical
-from tests.approvals.views.test_merging_drafts import page_of
-from tests.factories import READER, add_team, ann, bob, decide, make_gate, make_policy, make_team, make_user, waiting
+from tests.approvals.views.test_drafts import page_of
+from tests.factories import add_team, ann, bob, decide, make_gate, make_policy, make_team, make_user, waiting
 from tests.harness.altered_rows import altered
+from tests.harness.examples import first_alone
 from tests.harness.racing_threads import race
-from tests.harness.signed_in_clients import form_of, post
 
 
 def lend(person: User, to: User, **scope: Any) -> Delegation:
@@ -103,18 +102,6 @@ def test_one_persons_authority_counts_once_whoever_uses_it() -> None:
         twice.save()
 
 
-def test_a_person_who_voted_leaves_nothing_to_the_delegate() -> None:
-    team = make_team()
-    gate, one, other = make_gate(policy=make_policy(team, quorum=2)), ann(team), make_user("Bo Elsewhere")
-    decide(gate, one)
-    lend(one, other)
-    assert not agrees(gate, other)
-    with pytest.raises(AlreadySaid, match="by the same authority"):
-        decide(gate, other)
-    decide(gate, other, "reject")  # as the person themselves could
-    assert Gate.objects.get(pk=gate.pk).status == "decided"
-
-
 def test_a_reviewer_with_a_delegation_has_one_vote_and_it_is_their_own() -> None:
     team = make_team()
     gate, one, other = make_gate(policy=make_policy(team, quorum=2)), ann(team), bob(team)
@@ -124,6 +111,12 @@ def test_a_reviewer_with_a_delegation_has_one_vote_and_it_is_their_own() -> None
         decide(gate, other)
     decide(gate, one)
     assert Gate.objects.get(pk=gate.pk).status == "decided"
+    second, delegate = make_gate(policy=gate.policy), make_user("Bo Elsewhere")
+    lend(one, delegate)
+    lend(other, delegate)
+    decide(second, delegate)
+    with pytest.raises(AlreadySaid):  # nor do two who are away give one a second vote
+        decide(second, delegate)
 
 
 def test_a_gate_is_listed_once_however_many_ways_lead_to_it() -> None:
@@ -142,16 +135,6 @@ def test_a_gate_is_listed_once_however_many_ways_lead_to_it() -> None:
         assert ReaderReach.of(other).ids(queue, most=10) == [gate.pk], queue
 
 
-def test_two_who_are_away_give_their_delegate_no_second_vote() -> None:
-    team = make_team()
-    gate, other = make_gate(policy=make_policy(team, quorum=2)), make_user("Bo Elsewhere")
-    lend(ann(team), other)
-    lend(bob(team), other)
-    decide(gate, other)
-    with pytest.raises(AlreadySaid):
-        decide(gate, other)
-
-
 def test_a_delegate_of_two_waits_for_the_turn_of_the_one_whose_vote_is_not_used() -> None:
     """The turn was judged by the first of the two, and the vote counted for the other before its stage."""
     support, legal = make_team("Support"), make_team("Legal")
@@ -167,46 +150,6 @@ def test_a_delegate_of_two_waits_for_the_turn_of_the_one_whose_vote_is_not_used(
     decide(gate, bob(support))
     assert decide(gate, other).on_behalf_of_id == lee.pk
     assert Gate.objects.get(pk=gate.pk).status == "decided"
-
-
-def test_a_delegate_of_two_decides_for_the_one_who_is_asked_now() -> None:
-    """They were told that their turn came later, as the other one's does."""
-    support, legal = make_team("Support"), make_team("Legal")
-    one, lee, other = ann(support), make_user("Lee Legal", legal), make_user("Bo Elsewhere")
-    stages = [{"roles": [{"quorum": 1, "groups": [team.pk], "people": []}]} for team in (legal, support)]
-    gate = make_gate(policy=make_policy(support, stages=stages))
-    lend(one, other)
-    lend(lee, other)
-    assert agrees(gate, other)
-    assert "Your turn comes later" not in page_of(other, gate)
-    assert decide(gate, other).on_behalf_of_id == lee.pk
-    decide(gate, bob(support))
-    assert Gate.objects.get(pk=gate.pk).status == "decided"
-
-
-def test_a_reviewer_is_not_asked_for_the_turn_of_somebody_who_is_away() -> None:
-    """They vote in their own name alone, and the count of what waits for them had the gate in it."""
-    support, legal = make_team("Support"), make_team("Legal")
-    one, lee = ann(support), make_user("Lee Legal", legal)
-    stages = [{"roles": [{"quorum": 1, "groups": [team.pk], "people": []}]} for team in (support, legal)]
-    gate = make_gate(policy=make_policy(support, stages=stages))
-    lend(lee, one)
-    assert agrees(gate, one)
-    decide(gate, bob(support))
-    assert not agrees(gate, one)
-    assert authority.may_decide([Gate.objects.get(pk=gate.pk)])[gate.pk] == {lee.pk}  # who is told of it
-
-
-def test_a_second_rejection_by_one_authority_is_refused_as_one() -> None:
-    """It was refused with "already approved this by the same authority"."""
-    team = make_team()
-    gate, one, other = make_gate(policy=make_policy(team, denials=2)), ann(team), make_user("Bo Elsewhere")
-    lend(one, other)
-    decide(gate, other, "reject")
-    with pytest.raises(AlreadySaid, match="Bo Elsewhere already rejected this by the same authority"):
-        decide(gate, one, "reject")
-    refused = post(one, gate, form_of(gate, "reject", feedback="No.", then="stop"))
-    assert "already approved" not in refused.content.decode()
 
 
 def test_whoever_left_the_persons_teams_decides_for_them_no_more() -> None:
@@ -241,7 +184,9 @@ def test_neither_of_the_two_may_have_started_the_run() -> None:
     assert decide(gate, other).on_behalf_of_id == third.pk
 
 
-@pytest.mark.parametrize("end", ["by the clock", "ended", "the person is switched off", "the person left the team"])
+@pytest.mark.parametrize(
+    "end", first_alone(["by the clock", "the person left the team", "ended", "the person is switched off"], 2)
+)
 def test_a_vote_lapses_where_what_was_lent_is_gone_before_the_gate_closes(end: str) -> None:
     team = make_team()
     gate, one, third = make_gate(policy=make_policy(team, quorum=2)), ann(team), bob(team)
@@ -264,7 +209,7 @@ def test_a_vote_lapses_where_what_was_lent_is_gone_before_the_gate_closes(end: s
         decide(gate, other)
 
 
-@pytest.mark.parametrize("when", ["before", "after", "ended", "switched off"])
+@pytest.mark.parametrize("when", first_alone(["before", "switched off", "after", "ended"], 2))
 def test_outside_its_time_it_gives_nothing(when: str) -> None:
     team = make_team()
     gate, one, other = make_gate(team=team), ann(team), make_user("Bo Elsewhere")
@@ -311,31 +256,13 @@ def test_it_is_for_the_named_teams_and_policies_alone() -> None:
         decide(gates["credits"], other)
 
 
-def test_it_reaches_gates_to_which_the_persons_team_was_added() -> None:
-    team, directors = make_team(), make_team("Directors")
-    gate, boss, other = make_gate(team=team), make_user("Dora Director", directors), make_user("Bo Elsewhere")
-    add_team(gate, directors)
-    lend(boss, other)
-    assert agrees(gate, other)
-    assert authority.may_decide([gate])[gate.pk] == {boss.pk, other.pk}  # who is told of it
-    assert decide(gate, other).on_behalf_of_id == boss.pk
-
-
-def test_a_person_without_the_right_lends_nothing() -> None:
-    team = make_team(may=READER)
-    gate, one, other = make_gate(team=team), ann(team), make_user("Bo Elsewhere")
-    lend(one, other)
-    assert not agrees(gate, other)
-    assert not LentPolicy.objects.filter(delegate=other).exists()
-
-
 def test_delegates_who_vote_at_once_for_one_person_count_once() -> None:
     team = make_team()
     one = ann(team)
     people = [make_user(f"Bo {number}") for number in range(4)]
     for each in people:
         lend(one, each)
-    for _ in range(4):
+    for _ in range(2):
         gate = make_gate(policy=make_policy(team, name=f"p{_}", quorum=2))
         results = race([partial(decide, gate, each) for each in people])
         assert sum(isinstance(result, Decision) for result in results) == 1, results
@@ -345,7 +272,7 @@ def test_delegates_who_vote_at_once_for_one_person_count_once() -> None:
 def test_a_vote_and_its_end_at_once_leave_one_truth() -> None:
     team = make_team()
     one, other = ann(team), make_user("Bo Elsewhere")
-    for number in range(6):
+    for number in range(2):
         gate = make_gate(policy=make_policy(team, name=f"q{number}"))
         made = lend(one, other)
         voted, ended = race([partial(decide, gate, other), partial(away.end, made, by=one)])
@@ -362,7 +289,21 @@ def plan(person: User, to: User | None, *, days: tuple[float, float] = (0, 2), *
     )
 
 
-def test_only_a_colleague_is_named_and_nobody_who_is_away_then() -> None:
+def test_times_people_and_scopes_that_cannot_be_are_refused() -> None:
+    team = make_team()
+    one, other = ann(team), bob(team)
+    for days, why in (
+        ((2.0, 1.0), "after the beginning"), ((-2.0, -1.0), "still to come"), ((0.0, 400.0), "a year at most"),
+        ((400.0, 800.0), "a year at most"),  # it was told to end within the coming year, which no other had to
+    ):  # fmt: skip
+        with pytest.raises(AwayRefused, match=why):
+            plan(one, other, days=days)
+    with pytest.raises(AwayRefused, match="your own gates"):
+        plan(one, other, teams=[make_team().pk])
+    make_policy(team, name="refunds")
+    with pytest.raises(AwayRefused, match="your own gates"):
+        plan(one, other, policies=["nowhere"])
+    assert plan(one, None, teams=[team.pk], policies=["refunds"]).delegate is None
     team = make_team()
     one, other, third = ann(team), bob(team), make_user("Cy Third", team)
     with pytest.raises(AwayRefused, match="one of your teams"):
@@ -378,42 +319,16 @@ def test_only_a_colleague_is_named_and_nobody_who_is_away_then() -> None:
     assert not away.end(made, by=one)
 
 
-def test_times_and_scopes_that_cannot_be_are_refused() -> None:
-    team = make_team()
-    one, other = ann(team), bob(team)
-    for days, why in (
-        ((2.0, 1.0), "after the beginning"), ((-2.0, -1.0), "still to come"), ((0.0, 400.0), "a year at most"),
-        ((400.0, 800.0), "a year at most"),  # it was told to end within the coming year, which no other had to
-    ):  # fmt: skip
-        with pytest.raises(AwayRefused, match=why):
-            plan(one, other, days=days)
-    with pytest.raises(AwayRefused, match="your own gates"):
-        plan(one, other, teams=[make_team().pk])
-    make_policy(team, name="refunds")
-    with pytest.raises(AwayRefused, match="your own gates"):
-        plan(one, other, policies=["nowhere"])
-    assert plan(one, None, teams=[team.pk], policies=["refunds"]).delegate is None
-
-
 def test_two_who_name_each_other_at_once_do_not_both_succeed() -> None:
     team = make_team()
     one, other = ann(team), bob(team)
-    for number in range(4):
+    for number in range(2):
         days = (10.0 * number, 10.0 * number + 1)
         results = race([partial(plan, one, other, days=days), partial(plan, other, one, days=days)])
         assert sum(isinstance(each, Delegation) for each in results) == 1, results
 
 
-def test_an_open_page_of_the_delegate_hears_of_the_gate() -> None:
-    team = make_team()
-    one, other = ann(team), make_user("Bo Elsewhere")
-    make_gate(team=team)
-    assert f"reviewers.{team.pk}" not in access_as(other).groups
-    lend(one, other)
-    assert f"reviewers.{team.pk}" in access_as(other).groups
-
-
-@pytest.mark.parametrize("scope", ["team", "policy", "both"])
+@pytest.mark.parametrize("scope", first_alone(["both", "team", "policy"]))
 def test_an_open_page_of_a_delegate_for_some_gates_hears_of_these_alone(scope: str) -> None:
     """Their inbox learnt of new gates only when it was loaded again."""
     team, second = make_team(), make_team()

@@ -1,4 +1,4 @@
-"""Somebody says that they are on a gate; nobody else decides over them unasked, and nobody waits for who left."""
+"""Somebody says that they are on a gate, or hands it over with a reason: nobody else decides over them unasked."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from functools import partial
 
 import pytest
 from django.contrib.auth.models import User
-from django.db.models import F
 from django.db.models.functions import Now
 
 from agents.serving.sweeper import Sweeper
-from approvals.assignments import claims
-from approvals.assignments.errors import AlreadyClaimed, ClaimedByOther, GateClosed, MayNot, NotClaimed
+from approvals.assignments import claims, reassigning
+from approvals.assignments.errors import AlreadyClaimed, ClaimedByOther, GateClosed, MayNot, NotAsked, NotClaimed
+from approvals.errors import NotAllowed
 from approvals.gates import closing
-from approvals.models import Decision, Gate, GateClaim, Looking
-from checkpoints.models import Event
+from approvals.models import AddedTeam, Assignee, Decision, Gate, GateClaim, Looking
+from checkpoints.models import Event, EventText
 from checkpoints.values.canonical_json import decode_canonical
-from tests.factories import READER, ann, bob, decide, eve, make_gate, make_policy, make_team, make_user
+from tests.factories import MEMBER, READER, ann, bob, decide, eve, make_gate, make_policy, make_team, make_user, waiting
 from tests.harness.racing_threads import race
+from tests.harness.signed_in_clients import signed_in
 
 
 def told(gate: Gate, kind: str) -> list[tuple[str, dict[str, object]]]:
@@ -52,17 +53,7 @@ def test_a_claim_keeps_others_from_deciding_until_they_take_it_over() -> None:
     assert holder(gate) is None
 
 
-def test_deciding_releases_the_voters_own_claim_where_others_have_to_agree() -> None:
-    team = make_team()
-    gate, one = make_gate(policy=make_policy(team, quorum=2)), ann(team)
-    claims.claim(gate, by=one)
-    decide(gate, one)
-    assert holder(gate) is None
-    decide(gate, bob(team))
-    assert Gate.objects.get(pk=gate.pk).status == "decided"
-
-
-def test_a_claim_lapses_by_the_databases_clock_and_is_told_once() -> None:
+def test_a_claim_lapses_by_the_databases_clock_told_once_and_stops_nobody_before() -> None:
     while Sweeper().lapse_claims():  # those that other tests have left
         pass
     team = make_team()
@@ -77,10 +68,6 @@ def test_a_claim_lapses_by_the_databases_clock_and_is_told_once() -> None:
     assert Gate.objects.get(pk=gate.pk).version == version + 1
     assert [data["kind"] for _, data in told(gate, "gate.released")] == ["lapsed"]
     decide(gate, bob(team))
-
-
-def test_a_lapsed_claim_stops_nobody_before_the_sweeper_comes() -> None:
-    team = make_team()
     gate = make_gate(team=team)
     claims.claim(gate, by=ann(team))
     age(gate)
@@ -148,7 +135,7 @@ def test_of_many_who_claim_at_once_one_has_it_and_the_others_are_told_who() -> N
 def test_a_decision_that_races_a_takeover_is_recorded_or_refused_never_both_ways() -> None:
     team = make_team()
     one, other = ann(team), bob(team)
-    for _ in range(8):
+    for _ in range(3):
         gate = make_gate(team=team)
         claims.claim(gate, by=one)
         decided, taken = race([partial(decide, gate, one), partial(claims.take_over, gate, by=other)])
@@ -161,11 +148,98 @@ def test_a_decision_that_races_a_takeover_is_recorded_or_refused_never_both_ways
             assert (status, holder(gate)) == ("open", other)
 
 
-def test_the_row_still_verifies_after_each_change_of_a_claim() -> None:
+ADDS = (*MEMBER, "approvals.add_reviewers")
+
+
+def asked(gate: Gate) -> User | None:
+    found = Assignee.objects.select_related("user").filter(gate=gate).first()
+    return found.user if found else None
+
+
+def test_it_names_who_should_act_and_takes_nothing_from_anybody() -> None:
     team = make_team()
     gate, one, other = make_gate(team=team), ann(team), bob(team)
     claims.claim(gate, by=one)
-    claims.take_over(gate, by=other)
-    claims.release(gate, by=other)
+    reassigning.reassign(gate, to=other, reason="  Bob knows \n the customer. ", by=one)
+    assert asked(gate) == other
+    assert not GateClaim.objects.filter(gate=gate).exists()
+    event = Event.objects.get(subject=gate.subject, kind="gate.reassigned")
+    said = decode_canonical(bytes(event.data))
+    assert (said["to"], said["added"], event.actor) == (f"user:{other.pk}", False, f"user:{one.pk}")
+    assert bytes(EventText.objects.get(event=event).text) == b"Bob knows the customer."
     decide(gate, one)
-    assert Gate.objects.filter(pk=gate.pk, version__gt=F("proposal")).exists()
+
+
+def test_only_somebody_who_may_decide_is_named() -> None:
+    team = make_team()
+    starter = bob(team)
+    gate, one = make_gate(team=team, started_by=starter), ann(team)
+    off = make_user("Olaf Off", team)
+    User.objects.filter(pk=off.pk).update(is_active=False)
+    reader = make_user("Rita", make_team(may=READER))
+    for person in (eve(), reader, starter, off):
+        with pytest.raises(NotAsked, match="may not decide this gate"):
+            reassigning.reassign(gate, to=person, reason="Please", by=one)
+    assert asked(gate) is None
+    for person in (eve(), reader):
+        with pytest.raises(MayNot):
+            reassigning.reassign(gate, to=one, reason="Please", by=person)
+    with pytest.raises(NotAsked, match="reason"):
+        reassigning.reassign(gate, to=one, reason=" ", by=one)
+
+
+def test_a_team_is_added_by_those_who_may_and_only_where_somebody_decides() -> None:
+    team, directors = make_team(may=ADDS), make_team("Directors")
+    plain = make_team("Plain")
+    gate, one, boss = make_gate(team=team), ann(team), make_user("Dora Director", directors)
+    other = make_gate(team=plain)
+    with pytest.raises(MayNot):
+        reassigning.reassign(other, to=directors, reason="Please", by=bob(plain))
+    with pytest.raises(MayNot):  # the permission is of the gate's team, not of one's own
+        reassigning.reassign(other, to=directors, reason="Please", by=one)
+    with pytest.raises(NotAllowed):
+        decide(gate, boss)
+    reassigning.reassign(gate, to=directors, reason="Too large for us", by=one)
+    assert waiting(boss) == [gate.pk]
+    assert decide(gate, boss)
+    assert not AddedTeam.objects.filter(gate=other).exists()
+    team, readers = make_team(may=ADDS), make_team("Readers", may=READER)
+    make_user("Rita", readers)
+    gate = make_gate(team=team)
+    with pytest.raises(NotAsked, match="Nobody in"):
+        reassigning.reassign(gate, to=readers, reason="Please", by=ann(team))
+
+
+def test_whoever_started_a_run_chooses_no_reviewers_for_it() -> None:
+    """They could not decide, but a team of theirs was added by them and approved."""
+    team, friends = make_team(may=ADDS), make_team("Friends")
+    starter = ann(team)
+    make_user("Fritz Friend", friends)
+    gate = make_gate(team=team, started_by=starter)
+    with pytest.raises(MayNot, match="You started this run"):
+        reassigning.reassign(gate, to=friends, reason="Please", by=starter)
+    assert not AddedTeam.objects.filter(gate=gate).exists()
+
+
+def test_the_form_offers_those_who_may_and_keeps_what_was_typed() -> None:
+    team, directors = make_team(), make_team("Directors")
+    make_user("Dora Director", directors)
+    starter = make_user("Stan Starter", team)
+    gate, one, other = make_gate(team=team, started_by=starter), ann(team), bob(team)
+    browser, there = signed_in(one), f"/gates/{gate.pk}/hand-over/"
+    page = browser.get(there).content.decode()
+    assert "Bob Lindqvist" in page
+    assert "Stan Starter" not in page
+    assert directors.name not in page
+    send = partial(browser.post, f"/gates/{gate.pk}/reassignments/")
+    nobody = {"to": f"user:{10**8}", "reason": "Why not"}
+    for wrong in ({"to": f"user:{other.pk}", "reason": ""}, nobody, {"to": "team:x"}, {}):
+        assert send(wrong).status_code == 422, wrong
+    assert "Why not" in send(nobody).content.decode()
+    assert send({"to": f"user:{other.pk}", "reason": "Yes"}).status_code == 303
+    assert asked(gate) == other
+    team, directors = make_team(may=(*READER, "approvals.add_reviewers")), make_team("Directors")
+    gate = make_gate(policy=make_policy(team, groups=(directors,)))
+    lead = make_user("Lea Lead", team)
+    assert "Hand over…" in signed_in(lead).get(f"/gates/{gate.pk}/").content.decode()
+    assert signed_in(lead).get(f"/gates/{gate.pk}/hand-over/").status_code == 200

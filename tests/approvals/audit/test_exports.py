@@ -1,9 +1,11 @@
-"""An export proves itself elsewhere: by its lines and the key alone. Whatever was done to it is found and named."""
+"""An export proves itself elsewhere, by its lines and the key alone; a spreadsheet shows one and runs none of it."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import hmac
+import io
 import json
 import os
 import secrets
@@ -18,19 +20,25 @@ from django.db import transaction
 
 from approvals.audit import exporting
 from checkpoints.actors import OPERATOR, Actor
-from checkpoints.audit import database, filters, verify_export
+from checkpoints.audit import database, verify_export
 from checkpoints.audit.export import END
 from checkpoints.audit.filters import AuditFilters
 from checkpoints.events import event_log
 from checkpoints.events.event_log import Entry
-from checkpoints.models import Event, EventText
-from tests.checkpoints.audit.sealed_events import forged, say, seal_all, three
+from checkpoints.models import Event
+from tests.checkpoints.audit.sealed_events import forged, seal_all, three
+from tests.factories import unique
+from tests.harness import horizon
+from tests.harness.examples import first_alone
 from tests.harness.services import run
 from tests.harness.session import ROOT
 
 pytestmark = pytest.mark.whole_database
 
+
 KEY = b"seals of the tests: 0123456789-abcdef"
+
+
 Lines = list[dict[str, Any]]
 
 
@@ -88,16 +96,13 @@ def test_each_line_holds_the_event_exactly_and_no_text_unless_it_was_asked_for()
     assert found == [f"event {spoken.pk}: the text of event {spoken.pk} is not what was written"]
 
 
-@pytest.mark.parametrize("filtered", [False, True])
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("filtered", "field", "value", "said"),
     [
-        ("actor", "user:8", "its actor is"),
-        ("kind", "gate.closed", "its kind is"),
-        ("data", {"n": 2}, "its data is"),
-        ("at", "2020-01-01T00:00:00+00:00", "its time is"),
-        ("team", 7, "its team is"),
-        ("text_digest", None, "the digest of its text is"),
+        (False, "actor", "user:8", "its actor is"),
+        (True, "data", {"n": 2}, "its data is"),
+        (False, "at", "2020-01-01T00:00:00+00:00", "its time is"),
+        (True, "text_digest", None, "the digest of its text is"),
     ],
 )
 def test_an_event_altered_in_the_file_is_named_even_by_somebody_with_the_key(
@@ -141,16 +146,6 @@ def test_an_event_removed_from_the_file_is_named_by_its_place() -> None:
     ]
 
 
-def test_an_event_removed_from_a_filtered_export_is_found_by_its_digest() -> None:
-    three()
-    lines = exported(kind="test.said")
-    at = next(n for n, line in enumerate(lines) if b'"path"' in line or b'"event"' in line)
-    found, _ = checked(lines[:at] + lines[at + 1 :])
-    assert "the file: is not as it was exported: its lines do not match the digest at its end" in found
-    found, _ = checked(changed(lines, lambda said: said.pop(at), key=b"guessed"))
-    assert "the file: was not made with this key: another key made it, or somebody without one" in found
-
-
 def test_events_in_another_order_are_named() -> None:
     one, event, _, _ = three()
 
@@ -175,13 +170,18 @@ def test_an_event_slipped_into_the_file_is_named() -> None:
     assert last.pk
 
 
-def test_a_file_that_was_cut_is_found() -> None:
+def test_a_file_that_was_cut_or_whose_seals_were_made_again_is_found() -> None:
     three()
     lines = exported()
     assert "the end: is missing: the file was cut off" in checked(lines[:-1])[0]
     found, _ = checked([*lines[:-1], lines[-1][:20]])
     assert f"line {len(lines)}: cannot be read: it was altered or cut" in found
     assert f"line {len(lines) + 1}: stands after the end" in checked([*lines, lines[-2]])[0]
+    *_, seal = three()
+    found, _ = checked(exported(), anchors={seal.pk: bytes(seal.digest)})
+    assert found == []
+    found, _ = checked(exported(), anchors={seal.pk: bytes(32)})
+    assert found == [f"seal {seal.pk}: is not the one that was exported then: it was made again"]
 
 
 def test_a_seal_that_was_altered_removed_or_swapped_is_named() -> None:
@@ -197,7 +197,7 @@ def test_a_seal_that_was_altered_removed_or_swapped_is_named() -> None:
     assert any(each.startswith(f"seal {seal.pk + 1}: does not follow seal {seal.pk - 1}") for each in found)
 
 
-def test_without_the_key_it_says_what_could_not_be_checked_and_still_finds_an_altered_event() -> None:
+def test_without_the_key_it_says_what_could_not_be_checked_and_with_another_refuses_every_seal() -> None:
     _, event, _, _ = three()
     found, verdict = checked(exported(), key=b"")
     assert found == []
@@ -205,37 +205,16 @@ def test_without_the_key_it_says_what_could_not_be_checked_and_still_finds_an_al
     altered = changed(exported(), lambda said: line_of(said, event).update(actor="user:8"))
     found, _ = checked(altered, key=b"")
     assert found == [f"event {event.pk}: was altered: its actor is not what was sealed"]
-
-
-def test_with_another_key_every_seal_is_refused() -> None:
     three()
     found, _ = checked(exported(), key=b"another")
     assert any("made with another key" in each for each in found)
     assert any(each.startswith("the file: was not made with this key") for each in found)
 
 
-def test_seals_kept_elsewhere_show_an_export_of_seals_that_were_made_again() -> None:
-    *_, seal = three()
-    found, _ = checked(exported(), anchors={seal.pk: bytes(seal.digest)})
-    assert found == []
-    found, _ = checked(exported(), anchors={seal.pk: bytes(32)})
-    assert found == [f"seal {seal.pk}: is not the one that was exported then: it was made again"]
-
-
-def test_what_is_altered_in_the_database_is_named_in_its_export_too() -> None:
-    _, event, _, _ = three()
-    lines = exported()
-    with forged(f"UPDATE checkpoints_event SET actor = 'user:8' WHERE id = {event.pk}"):
-        found, _ = checked(exported())
-    assert any(each.startswith(f"event {event.pk}: ") for each in found), found
-    assert checked(lines)[0] == []
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [
         (b"", "This is no export"),
-        (b"{}\n", "This is no export"),
         (b"[]\n", "This is no export"),
         (b'{"holdpoint":"audit","format":1,"filters":{}}\n', "This is no export"),
         (b'{"holdpoint":"audit export","format":99,"filters":{}}\n', "This export has format 99"),
@@ -256,7 +235,7 @@ def elsewhere(*arguments: str, home: Path, **variables: str) -> Any:
     return run("env", "-i", *said, sys.executable, str(ROOT / "manage.py"), "audit", *arguments)
 
 
-@pytest.mark.parametrize("count", [2_100, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", first_alone([2_100, 10_000]))
 def test_thousands_of_events_are_exported_and_verified_elsewhere_by_the_command_alone(
     tmp_path: Path, count: int
 ) -> None:
@@ -267,84 +246,36 @@ def test_thousands_of_events_are_exported_and_verified_elsewhere_by_the_command_
     )
     seal_all()
     file = tmp_path / "audit.jsonl"
-    done = run(sys.executable, "manage.py", "audit", "export", "-o", str(file), "--team", str(team))
-    assert done.returncode == 0, done.stderr
-    assert f"{count:,} events exported" in done.stderr
+    call_command("audit", "export", "-o", str(file), "--team", str(team))
     done = elsewhere("verify", str(file), home=tmp_path, HOLDPOINT_SEAL_KEY=KEY.decode())
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{count:,} events are as they were written" in done.stdout
     lines = file.read_bytes().splitlines(keepends=True)
     at = len(lines) // 2
-    event = json.loads(lines[at])["event"]
     lines[at] = lines[at].replace(b'"actor":"user:7"', b'"actor":"user:8"')
-    file.write_bytes(b"".join(lines))
-    done = elsewhere("verify", str(file), "--json", home=tmp_path)
-    assert done.returncode == 1
-    said = json.loads(done.stdout)
-    subjects = [each["subject"] for each in said["findings"]]
-    assert f"event {event}" in subjects
-    assert not said["ok"]
+    assert any(each.startswith(f"event {json.loads(lines[at])['event']}:") for each in checked(lines)[0])
 
 
-@pytest.mark.parametrize("there", [b"not an export\n", None])
-def test_the_command_tells_what_cannot_be_read_from_what_is_wrong(tmp_path: Path, there: bytes | None) -> None:
-    file = tmp_path / "audit.jsonl"
-    if there is not None:
-        file.write_bytes(there)
-    with pytest.raises(CommandError) as told:
-        call_command("audit", "verify", str(file))
-    assert told.value.returncode == 2
-
-
-def test_an_export_is_in_the_audit_before_it_leaves() -> None:
-    event = say()
-    export = exporting.prepare(
-        AuditFilters(subject=event.subject), format="csv", texts=False, by=Actor("user:9", "Bob")
-    )
-    told = Event.objects.filter(kind="audit.exported").latest("pk")
-    assert (told.actor, told.actor_name) == ("user:9", "Bob")
-    data = json.loads(bytes(told.data))
-    assert data == data | {"format": "csv", "count": 1, "filters": {"subject": event.subject}, "texts": False}
-    assert export.count == 1
-    assert EventText.objects.filter(pk=told.pk).count() == 0
-
-
-def test_an_export_counts_every_text_that_it_finds_by_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filters, "MOST_TEXTS", 2)
-    word = f"w{secrets.token_hex(8)}"
-    for _ in range(4):
-        say(f"said {word} aloud")
-    seal_all()
-    export = exporting.prepare(AuditFilters(words=word), format="jsonl", texts=True, by=OPERATOR)
-    events = [line for line in map(json.loads, export.lines) if "event" in line]
-    assert export.count == len(events) == 4
-    told = Event.objects.filter(kind="audit.exported").latest("pk")
-    assert json.loads(bytes(told.data))["count"] == 4
-
-
-def test_the_command_fails_and_names_the_event_whose_text_is_gone_without_an_order() -> None:
+def test_the_database_is_verified_by_the_command_which_says_what_is_wrong_and_how_much(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     _, event, _, _ = three()
-    with forged(f"DELETE FROM checkpoints_eventtext WHERE event_id = {event.pk}"):
-        done = run(sys.executable, "manage.py", "audit", "verify", "--json")
-    assert done.returncode == 1
-    said = json.loads(done.stdout)
-    assert (said["ok"], [each["subject"] for each in said["findings"]]) == (False, [f"event {event.pk}"])
 
+    def told(*arguments: str) -> tuple[int, Any]:
+        capsys.readouterr()
+        try:
+            call_command("audit", "verify", "--json", *arguments)
+        except CommandError as error:
+            return error.returncode, json.loads(capsys.readouterr().out or "null")
+        return 0, json.loads(capsys.readouterr().out)
 
-def test_the_database_is_verified_by_the_command_which_says_what_is_wrong_and_how_much() -> None:
-    _, event, _, _ = three()
-    command = [sys.executable, "manage.py", "audit", "verify", "--json"]
-    done = run(*command)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(done.stdout)["ok"]
+    code, said = told()
+    assert (code, said["ok"]) == (0, True)
     with forged(f"UPDATE checkpoints_event SET actor = 'user:8' WHERE id = {event.pk}"):
-        done = run(*command)
-        assert done.returncode == 1
-        assert json.loads(done.stdout)["findings"][0]["subject"] == f"event {event.pk}"
-        since = run(*command, "--since", str(database.begin().upto))
-    assert since.returncode == 0, since.stdout
-    assert run(*command, "--since", "last week").returncode == 2
-    assert run(*command, "--anchors", "/nowhere").returncode == 2
+        code, said = told()
+        assert (code, said["ok"], said["findings"][0]["subject"]) == (1, False, f"event {event.pk}")
+        assert told("--since", str(database.begin().upto))[0] == 0
+    assert told("--since", "last week")[0] == told("--anchors", "/nowhere")[0] == 2
 
 
 def test_no_line_holds_what_a_terminal_obeys_or_a_reader_takes_for_the_end_of_a_line() -> None:
@@ -364,3 +295,49 @@ def test_no_line_holds_what_a_terminal_obeys_or_a_reader_takes_for_the_end_of_a_
     assert checked(lines)[0] == []
     (line,) = [json.loads(line) for line in lines if b'"event"' in line]
     assert (line["actor_name"], line["data"], line["text"]["words"]) == (odd, {"n": odd}, odd)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("=1+1", "'=1+1"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\uff1d1", "'\uff1d1"),
+        ("  =1", "  '=1"),
+        ("\t=1", "'\\u0009=1"),
+        ("\n=1", "'\\u000a=1"),
+        ("a;=1", "a;'=1"),
+        ("a\t=1", "a\\u0009'=1"),
+        ('a;"=1', "a;\"'=1"),
+        ('""=1', '""\'=1'),
+        ("\ufeff\u200b=1", "\ufeff\u200b'=1"),
+        ("a=1", "a=1"),
+        ("two\r\nlines", "two\\u000d\\u000alines"),
+        ("\u202eevil", "\\u202eevil"),
+        ('say "hi", you', 'say "hi", you'),
+        ("Grüße", "Grüße"),
+        ("", ""),
+    ],
+)
+def test_a_value_is_shown_and_never_run(value: str, shown: str) -> None:
+    """Behind a semicolon and a quote one was run: where the cell is split, the quote is an empty one's, and is gone."""
+    assert exporting.safe(value) == shown
+
+
+def test_the_file_is_read_back_row_by_row_whatever_is_in_it() -> None:
+    name = unique('=cmd|"/c calc"!A1\r\n2026,forged')
+    event_log.record("test.said", subject=unique("test:csv"), by=Actor("user:7", name), data={"a": "=1", "b": "x\ny"})
+    subject = unique("test:two")
+    event_log.record("test.said", subject=subject, by=Actor("user:7", name), data={"a": "=1", "b": "x\ny"})
+    horizon.reached()
+    export = exporting.prepare(AuditFilters(subject=subject), format="csv", texts=False, by=Actor("user:1", "Ann"))
+    data = b"".join(export.lines)
+    assert data.startswith(b'\xef\xbb\xbf"time (UTC)"')
+    head, *rows = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""))
+    assert tuple(head) == exporting.COLUMNS
+    (row,) = rows
+    assert len(row) == len(head)
+    assert row[head.index("who")].startswith("'=cmd")
+    assert data.count(b"\r\n") == 2
+    assert data.count(b"\n") == 2
+    assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) for cell in row)

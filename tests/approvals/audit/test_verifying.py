@@ -1,23 +1,28 @@
-"""A verification is work in slices, of any worker, done once however often it is rung for."""
+"""A verification is work in slices, of any worker, done once however often it is rung for or whoever dies in it."""
 
 from __future__ import annotations
 
 import json
-import threading
+import subprocess
+import sys
 from collections.abc import Iterator
+from unittest import mock
 
 import pytest
-from django.db import connection
+from django.core.management import CommandError, call_command
 from django.db.models.functions import Now
 
 from approvals.audit import seal_verification
+from checkpoints import crash_points
 from checkpoints.actors import Actor
 from checkpoints.audit.database import VerificationWalk
 from checkpoints.models import Event, Verification
 from tests.checkpoints.audit.sealed_events import forged, say, seal_all, three
-from tests.harness.waiting import PATIENCE
+from tests.harness.racing_threads import race
+from tests.harness.services import run
 
 pytestmark = pytest.mark.whole_database
+
 
 ANN = Actor("user:7", "Ann")
 
@@ -69,17 +74,6 @@ def test_it_goes_on_slice_by_slice_where_it_was_put_down(monkeypatch: pytest.Mon
     assert fresh(asked).seals == fresh(asked).of == len(walked)
 
 
-def test_what_it_finds_is_kept_and_named() -> None:
-    _, event, _, _ = three()
-    asked = Verification.objects.ask(by=ANN)
-    with forged(f"UPDATE checkpoints_event SET actor = 'user:8' WHERE id = {event.pk}"):
-        seal_verification.go_on(asked.pk)
-    done = fresh(asked)
-    assert (done.status, done.faults) == ("failed", 1)
-    assert [problem.subject for problem in done.problems()] == [f"event {event.pk}"]
-    assert Verification.objects.underway().count() == 0
-
-
 def test_only_one_worker_has_it_in_hand_and_one_that_was_thought_dead_writes_nothing() -> None:
     three()
     asked = Verification.objects.ask(by=ANN)
@@ -96,24 +90,17 @@ def test_only_one_worker_has_it_in_hand_and_one_that_was_thought_dead_writes_not
     assert told(asked)[0]["seals"] == 1
 
 
-def test_ten_who_ask_at_once_get_the_same_one() -> None:
-    found: list[int] = []
-    barrier = threading.Barrier(10)
-
-    def ask() -> None:
-        try:
-            barrier.wait(timeout=PATIENCE)
-            found.append(Verification.objects.ask(by=ANN).pk)
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=ask) for _ in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 10
-    assert len(set(found)) == 1
+def test_ten_who_ask_at_once_get_one_that_names_what_it_finds() -> None:
+    found = race([lambda: Verification.objects.ask(by=ANN).pk] * 10)
+    assert len(set(found)) == 1, found
+    _, event, _, _ = three()
+    asked = Verification.objects.ask(by=ANN)
+    with forged(f"UPDATE checkpoints_event SET actor = 'user:8' WHERE id = {event.pk}"):
+        seal_verification.go_on(asked.pk)
+    done = fresh(asked)
+    assert (done.status, done.faults) == ("failed", 1)
+    assert [problem.subject for problem in done.problems()] == [f"event {event.pk}"]
+    assert Verification.objects.underway().count() == 0
 
 
 def test_one_that_cannot_be_finished_ends_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,3 +115,63 @@ def test_one_that_cannot_be_finished_ends_and_says_so(monkeypatch: pytest.Monkey
     seal_verification.go_on(asked.pk)
     assert [str(each) for each in fresh(asked).problems()] == ["the verification: could not be finished: ValueError"]
     assert fresh(asked).status == "failed"
+
+
+STEPS = """
+import django; django.setup()
+from checkpoints.audit.database import VerificationWalk
+step = VerificationWalk.step
+VerificationWalk.step = lambda self: step(self, events=1)
+"""  # a seal a step: else all that a test writes is one
+
+
+TASK = "from approvals.audit import seal_verification\nwhile seal_verification.go_on({asked}, within={within}): pass"
+
+
+def killed(script: str, *, hit: int) -> subprocess.CompletedProcess[str]:
+    """What a process says that is killed after so many steps of a verification."""
+    wish = {"HOLDPOINT_CRASH": f"{crash_points.OF_AUDITS}:kill:{hit}", "DJANGO_SETTINGS_MODULE": "config.settings"}
+    command = [sys.executable, "-c", STEPS + script]
+    done = run(*command, env=wish)
+    assert done.returncode == -9, done.stderr
+    return done
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("within", "kept"), [(0, 2), (600, 0)])
+def test_a_worker_that_is_killed_in_a_slice_loses_that_slice_and_no_finding(within: int, kept: int) -> None:
+    events = [three()[1] for _ in range(3)]
+    asked = Verification.objects.ask(by=ANN)
+    statements = [f"UPDATE checkpoints_event SET actor = 'user:8' WHERE id = {event.pk}" for event in events]
+    with forged(*statements):
+        killed(TASK.format(asked=asked.pk, within=within), hit=3)
+        left = Verification.objects.get(pk=asked.pk)
+        assert (left.status, left.seals) == ("underway", kept)
+        assert not seal_verification.go_on(asked.pk), "whoever died may be thought alive for a while"
+        assert not Event.objects.filter(kind="audit.verified", subject=f"verification:{asked.pk}").exists()
+        Verification.objects.filter(pk=asked.pk).update(busy_until=Now())
+        seal_verification.go_on(asked.pk, within=600)
+        assert Event.objects.filter(kind="audit.verified", subject=f"verification:{asked.pk}").count() == 1
+    done = Verification.objects.get(pk=asked.pk)
+    assert (done.status, done.faults, done.seals) == ("failed", 3, done.of)
+    assert {each.subject for each in done.problems()} == {f"event {event.pk}" for event in events}
+
+
+def test_a_command_that_is_interrupted_says_what_is_not_verified(capsys: pytest.CaptureFixture[str]) -> None:
+    """It ended in a traceback, and left to guess what had been looked at."""
+    three()
+    step, steps = VerificationWalk.step, 0
+
+    def stepping(walk: VerificationWalk) -> object:
+        nonlocal steps
+        steps += 1
+        if steps == 3:
+            raise KeyboardInterrupt
+        return step(walk, events=1)
+
+    with mock.patch.object(VerificationWalk, "step", stepping), pytest.raises(CommandError) as raised:
+        call_command("audit", "verify")
+    assert raised.value.returncode == 130
+    assert "2 seals were checked, up to seal" in str(raised.value)
+    assert "are not verified. Go on with --since" in str(raised.value)
+    assert "as they were written" not in capsys.readouterr().out

@@ -1,19 +1,25 @@
-"""Browsers that take pushed messages: whose they are, and when they are told nothing more."""
+"""Browsers that take pushed messages: whose they are, and that whoever signed out is told nothing there."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
-from approvals.accounts.user_agents import named
+from approvals.accounts import pushed
 from approvals.channels import browsers, vapid
 from approvals.channels.browsers import MOST, BrowserRemoved, SubscriptionRefused
-from approvals.models import ChannelAddress
-from tests.factories import ann, bob, make_team
+from approvals.channels.web_push import WebPush
+from approvals.models import ChannelAddress, SignedIn
+from approvals.sessions import digest_of_key
+from tests.factories import ann, bob, make_team, make_user
 from tests.harness.racing_threads import meet_lock
 from tests.harness.signed_in_clients import signed_in
 
@@ -29,7 +35,7 @@ def labels(user: User) -> list[str]:
     return [each.label for each in ChannelAddress.objects.usable("push").filter(user=user).order_by("pk")]
 
 
-def test_a_browser_is_there_once_and_belongs_to_whoever_subscribed_last(browser: FakeBrowser) -> None:
+def test_a_browser_belongs_to_whoever_subscribed_last_also_of_two_at_once(browser: FakeBrowser) -> None:
     first, second = ann(make_team()), bob(make_team())
     for _ in range(2):
         browsers.subscribe(first, browser.said, label="Firefox on Linux")
@@ -37,10 +43,7 @@ def test_a_browser_is_there_once_and_belongs_to_whoever_subscribed_last(browser:
     browsers.subscribe(second, browser.said, label="Firefox on Linux")
     assert (labels(first), labels(second)) == ([], ["Firefox on Linux"])
     assert ChannelAddress.objects.get(user=first, channel="push").gone_word == browsers.TAKEN
-
-
-def test_of_two_people_at_once_in_one_browser_the_second_has_it(browser: FakeBrowser) -> None:
-    """Neither saw the other's row, and both were told there."""
+    # Neither saw the other's row, and both were told there.
     first, second = ann(make_team()), bob(make_team())
     held, late = (partial(browsers.subscribe, each, browser.said, label="Firefox") for each in (first, second))
     meet_lock(held, late)
@@ -60,15 +63,14 @@ def test_a_browser_that_was_removed_comes_back_only_when_it_is_turned_on(browser
     assert labels(user) == ["Firefox"]
 
 
-@pytest.mark.parametrize("lost", ["", "push_gone", "removed", "another_person"])
+@pytest.mark.parametrize("lost", ["push_gone", "removed"])
 def test_a_browser_that_moved_stays_on_unless_its_owner_turned_it_off(push_service: PushService, lost: str) -> None:
     """Its new address was taken for one that its owner had removed, and it was turned off."""
     user = ann(make_team())
     first, second = (push_service.subscribe(vapid.public_key()) for _ in range(2))
     made = browsers.subscribe(user, first.said, label="Firefox")
-    if lost:
-        ChannelAddress.objects.filter(pk=made.pk).lose(lost)
-    if lost in ("", "push_gone"):
+    ChannelAddress.objects.filter(pk=made.pk).lose(lost)
+    if lost == "push_gone":
         fresh = browsers.subscribe(user, second.said, label="Firefox", again=True, old=first.endpoint)
         assert [each.pk for each in browsers.listed(user)] == [fresh.pk]
     else:
@@ -93,23 +95,14 @@ def test_a_browser_that_does_not_tell_from_where_it_moved_is_known_by_its_sessio
     assert signed_in(user).post(reverse("browsers"), {**first.said, "again": "1"}).status_code == 410
 
 
-def test_nobody_moves_anothers(push_service: PushService) -> None:
+def test_nobody_moves_or_removes_anothers_and_the_oldest_of_too_many_goes(push_service: PushService) -> None:
     user, other = ann(make_team()), bob(make_team())
     first, second = (push_service.subscribe(vapid.public_key()) for _ in range(2))
-    browsers.subscribe(user, first.said, label="Firefox")
+    made = browsers.subscribe(user, first.said, label="Firefox")
+    assert not browsers.remove(other, made.pk)
     with pytest.raises(BrowserRemoved):
         browsers.subscribe(other, second.said, label="Edge", again=True, old=first.endpoint)
     assert (labels(user), labels(other)) == (["Firefox"], [])
-
-
-def test_nobody_removes_anothers(browser: FakeBrowser) -> None:
-    user = ann(make_team())
-    made = browsers.subscribe(user, browser.said, label="Firefox")
-    assert not browsers.remove(bob(make_team()), made.pk)
-    assert labels(user) == ["Firefox"]
-
-
-def test_the_oldest_of_too_many_goes(push_service: PushService) -> None:
     user = ann(make_team())
     for number in range(MOST + 2):
         browsers.subscribe(user, push_service.subscribe(vapid.public_key()).said, label=f"number {number}")
@@ -151,11 +144,93 @@ def test_a_form_turns_it_on_and_another_off(browser: FakeBrowser, settings: Any)
     assert client.post(reverse("browsers"), browser.said).status_code == 409
 
 
-def test_an_iphone_is_named_and_told_what_it_takes() -> None:
-    page = signed_in(ann(make_team())).get(reverse("notifications")).content.decode()
-    assert "On an iPhone or iPad only the installed app takes messages." in page
-    safari = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 Version/18.5 Safari/604.1"
-    edge = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36 Edg/140.0"
-    assert [named(each) for each in (safari, edge, "curl/8.5", "")] == [
-        "Safari on iPhone", "Edge on Windows", "curl", "Unknown browser",
-    ]  # fmt: skip
+PASSWORD = "open sesame again"
+
+
+def sign_in(user: User, client: Client | None = None) -> Client:
+    client = client or Client()
+    assert client.post(reverse("account_login"), {"login": user.username, "password": PASSWORD}).status_code == 302
+    return client
+
+
+def turned_on(user: User, push_service: PushService) -> Client:
+    """Sign in, and turn messages on in that browser."""
+    client = sign_in(user)
+    assert client.post(reverse("browsers"), push_service.subscribe(vapid.public_key()).said).status_code == 201
+    return client
+
+
+def count(user: User) -> int:
+    return len(WebPush().addresses(people=[user.pk]))
+
+
+@pytest.mark.parametrize("way", ["account_logout", "admin:logout"])
+def test_signing_out_ends_the_messages_of_that_browser_alone(push_service: PushService, way: str) -> None:
+    """The script unsubscribed, and where it failed the next person read the messages of the one before."""
+    user = make_user("Ann Okafor", password=PASSWORD)
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    here, _there = (turned_on(user, push_service) for _ in range(2))
+    here.post(reverse(way))
+    assert count(user) == 1
+
+
+@pytest.mark.parametrize("way", ["expired", "cleared"])
+def test_after_a_session_they_say_only_that_there_is_one_until_the_same_person_signs_in_again(
+    push_service: PushService, way: str
+) -> None:
+    """Titles of Ann's gates came up at a shared computer hours after her session had expired."""
+    user = make_user("Ann Okafor", password=PASSWORD)
+    here = turned_on(user, push_service)
+    rows = Session.objects.filter(session_key=digest_of_key(here.cookies["sessionid"].value))
+    rows.update(expire_date=timezone.now() - timedelta(seconds=1))
+    if way == "cleared":
+        rows.delete()
+    [there] = WebPush().addresses(people=[user.pk])
+    assert not there.signed_in
+    page = signed_in(user).get(reverse("notifications")).content.decode()
+    assert "Your session there has expired" in page
+    sign_in(user, here)
+    [there] = WebPush().addresses(people=[user.pk])
+    assert there.signed_in
+
+
+def test_a_session_that_is_ended_by_a_password_or_from_elsewhere_ends_them(push_service: PushService) -> None:
+    """Its sessions opened no page any more, and were told of gates for hours."""
+    user = make_user("Ann Okafor", password=PASSWORD)
+    turned_on(user, push_service)
+    user.set_password("other sesame 77")
+    user.save()
+    assert count(user) == 0
+    user = make_user("Ann Okafor", password=PASSWORD)
+    phone, here = (turned_on(user, push_service) for _ in range(2))
+    row = SignedIn.objects.get(session_key=digest_of_key(phone.cookies["sessionid"].value))
+    here.post(reverse("account-session-removals", args=[row.pk]))
+    assert count(user) == 1
+
+
+def test_whoever_signs_in_next_in_a_browser_is_not_shown_the_messages_of_the_one_before(
+    push_service: PushService,
+) -> None:
+    """Ann's session had expired. The titles of her gates came up in the browser in which Bob had signed in."""
+    user, other = make_user("Ann Okafor", password=PASSWORD), make_user("Bob Lind", password=PASSWORD)
+    here = turned_on(user, push_service)
+    del here.cookies["sessionid"]  # expired
+    sign_in(other, here)
+    assert count(user) == 0
+
+
+@pytest.mark.parametrize("way", ["others", "password"])
+def test_ending_all_others_ends_them_in_browsers_whose_session_is_over_as_well(
+    push_service: PushService, way: str
+) -> None:
+    """Whoever had turned them on with a stolen password was told of gates after it was changed."""
+    user = make_user("Ann Okafor", password=PASSWORD)
+    turned_on(user, push_service).session.flush()
+    here = turned_on(user, push_service)
+    if way == "others":
+        here.post(reverse("account-sessions-others-removals"))
+    else:
+        new = {"oldpassword": PASSWORD, "password1": "other sesame 77", "password2": "other sesame 77"}
+        here.post(reverse("account_change_password"), new)
+    assert count(user) == 1
+    assert here.session[pushed.NUMBER] == WebPush().addresses(people=[user.pk])[0].id

@@ -1,4 +1,4 @@
-"""The installed app and its service worker in a whole Chromium, which shows notifications and takes pushes."""
+"""The installed app and its service worker in a whole Chromium, and the number of gates that wait."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from approvals.channels import vapid
 from approvals.models import ChannelAddress, Gate
@@ -16,18 +16,15 @@ from approvals.notifications import notifying
 from tests.approvals.notifications.conftest import nothing_told_yet  # noqa: F401 - a fixture
 from tests.conftest import SharedWeb
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
-from tests.harness.browser_checks import check_each_look, watched
-from tests.harness.examples import first_alone
+from tests.harness.browser_checks import check, is_live, watched
 from tests.harness.waiting import until
 
 from .phone import Phone
 from .push_service import FakeBrowser, PushService
 
 pytestmark = pytest.mark.usefixtures("nothing_told_yet")
-REGISTER = """async () => {
-  await navigator.serviceWorker.register("/service-worker.js");
-  await navigator.serviceWorker.ready;
-}"""
+
+
 MOVED = """([old, said]) => {
   registration.pushManager.__proto__.subscribe = async () => ({
     toJSON: () => ({ endpoint: said.endpoint, keys: { p256dh: said.p256dh, auth: said.auth } }),
@@ -62,8 +59,10 @@ def phone(whole_browser: Browser, base: str, asked: tuple[Gate, User], its: Fake
     made.context.close()
 
 
-def test_told_by_push_pressed_and_opened(phone: Phone, asked: tuple[Gate, User], its: FakeBrowser) -> None:
-    gate, _ = asked
+def test_told_by_push_pressed_opened_and_told_of_the_end_in_its_place(
+    phone: Phone, asked: tuple[Gate, User], its: FakeBrowser
+) -> None:
+    gate, reviewer = asked
     phone.turn_on()
     notifying.run_slice()
     [told] = its.read()
@@ -75,50 +74,40 @@ def test_told_by_push_pressed_and_opened(phone: Phone, asked: tuple[Gate, User],
     phone.page.goto(went.removeprefix("opened "))
     expect(phone.page.locator("h1")).to_contain_text("Refund €120.00 to Marit")
     assert Gate.objects.get(pk=gate.pk).status == Gate.Status.OPEN, "it was opened, and nothing was decided"
-
-
-def test_a_page_that_shows_the_gate_comes_to_the_front_and_ends_the_notification(
-    phone: Phone, asked: tuple[Gate, User], its: FakeBrowser
-) -> None:
-    gate, _ = asked
-    phone.turn_on()
-    notifying.run_slice()
-    [told] = its.read()
+    until(lambda: phone.shown() == [], what="a page that shows the gate ends the notification")
     phone.push_until(told, lambda: len(phone.shown()) == 1)
-    phone.page.goto(f"/gates/{gate.pk}/")
-    until(lambda: phone.shown() == [])
-    phone.push_until(told, lambda: len(phone.shown()) == 1)
-    assert phone.press(told["title"]) == f"focused {phone.base}/gates/{gate.pk}/"
-
-
-def test_the_end_takes_the_place_of_the_question(phone: Phone, asked: tuple[Gate, User], its: FakeBrowser) -> None:
-    gate, reviewer = asked
-    phone.turn_on()
-    notifying.run_slice()
+    assert phone.press(title) == f"focused {phone.base}/gates/{gate.pk}/", "and comes to the front"
+    phone.page.goto("/account/notifications/")
     decide(gate, reviewer)
     notifying.run_slice()
-    asked_first, ended = its.read()
-    phone.push_until(asked_first, lambda: len(phone.shown()) == 1)
-    phone.push_until(ended, lambda: "Approved by Ann Okafor." in str(phone.shown()))
+    phone.push_until(told, lambda: len(phone.shown()) == 1)
+    phone.push_until(its.read()[-1], lambda: "Approved by Ann Okafor." in str(phone.shown()))
     assert len(phone.shown()) == 1
 
-
-@pytest.mark.parametrize(
-    "link", first_alone(["//evil.example/", "https://evil.example/", "javascript:alert(1)", None, 7])
-)
-def test_nothing_that_is_pushed_leads_elsewhere(phone: Phone, link: Any) -> None:
-    phone.turn_on()
-    phone.push_until({"title": "Look", "body": "x" * 5000, "link": link}, lambda: len(phone.shown()) >= 1)
-    assert len(phone.shown()[0][1]) <= 500
-    phone.page.goto("about:blank")
-    assert phone.press("Look") == f"opened {phone.base}/"
+    manifest = phone.devtools.send("Page.getAppManifest")
+    assert manifest["errors"] == []
+    told = json.loads(manifest["data"])
+    assert (told["start_url"], told["scope"], told["display"]) == ("/", "/", "standalone")
+    faults = phone.devtools.send("Page.getInstallabilityErrors")["installabilityErrors"]
+    assert [each["errorId"] for each in faults if each["errorId"] != "in-incognito"] == [], "it can be installed"
 
 
-@pytest.mark.parametrize("told", first_alone(["no JSON", "", "null", "[]"]))
-def test_a_push_that_cannot_be_read_is_a_notification_all_the_same(phone: Phone, told: str) -> None:
+PUSHED = [("no JSON", "//evil.example/"), ("", "https://evil.example/"), ("null", "javascript:alert(1)"), ("[]", None)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("unreadable", "link"), PUSHED)
+def test_a_push_that_cannot_be_read_is_a_notification_all_the_same_and_none_leads_elsewhere(
+    phone: Phone, unreadable: str, link: Any
+) -> None:
     """A browser takes the permission away from a site that is pushed to and shows nothing."""
     phone.turn_on()
-    phone.push_until(told, lambda: {title for title, *_ in phone.shown()} == {"Holdpoint"})
+    phone.push_until(unreadable, lambda: {title for title, *_ in phone.shown()} == {"Holdpoint"})
+    pushed = {"title": "Look", "body": "x" * 5000, "link": link}
+    phone.push_until(pushed, lambda: "Look" in {title for title, *_ in phone.shown()})
+    assert max(len(body) for _, body, _ in phone.shown()) <= 500
+    phone.page.goto("about:blank")
+    assert phone.press("Look") == f"opened {phone.base}/"
 
 
 def test_it_is_turned_off_where_it_was_turned_on_and_when_its_owner_leaves(
@@ -143,54 +132,27 @@ def test_it_is_turned_off_where_it_was_turned_on_and_when_its_owner_leaves(
 
 
 @pytest.mark.long
-def test_what_was_removed_elsewhere_stays_off(phone: Phone, asked: tuple[Gate, User]) -> None:
-    phone.turn_on()
-    ChannelAddress.objects.filter(user=asked[1], channel="push").lose("removed")
-    phone.page.reload()
-    expect(phone.page.get_by_role("button", name="Turn on in this browser")).to_be_visible()
-    assert not ChannelAddress.objects.usable("push").filter(user=asked[1]).exists()
-
-
-@pytest.mark.long
-def test_a_browser_whose_address_changes_tells_it(
-    phone: Phone, asked: tuple[Gate, User], its: FakeBrowser, push_service: PushService
-) -> None:
-    phone.turn_on()
-    moved = push_service.subscribe(vapid.public_key())
-    phone.worker.evaluate(MOVED, [its.endpoint, moved.said])
-    usable = ChannelAddress.objects.usable("push").filter(user=asked[1])
-    until(lambda: [json.loads(each.value)["endpoint"] for each in usable.all()] == [moved.endpoint])
-
-
-def test_a_new_address_that_came_without_a_connection_is_told_by_the_next_page(
+def test_a_new_address_is_told_at_once_and_one_that_came_without_a_connection_by_the_next_page(
     phone: Phone, asked: tuple[Gate, User], its: FakeBrowser, push_service: PushService
 ) -> None:
     """Nobody told the site of it: every message went to an address that the push service had ended."""
     phone.turn_on()
-    moved = push_service.subscribe(vapid.public_key())
+    first, moved = (push_service.subscribe(vapid.public_key()) for _ in range(2))
     usable = ChannelAddress.objects.usable("push").filter(user=asked[1])
+    phone.worker.evaluate(MOVED, [its.endpoint, first.said])
+    until(lambda: [json.loads(each.value)["endpoint"] for each in usable.all()] == [first.endpoint])
     before = [each.pk for each in usable.all()]
     phone.worker.evaluate("""() => {
       globalThis.lost = [];
       globalThis.connected = globalThis.fetch;
       globalThis.fetch = async (to) => { globalThis.lost.push(String(to)); throw new TypeError("no connection"); };
     }""")
-    phone.worker.evaluate(MOVED, [its.endpoint, moved.said])
+    phone.worker.evaluate(MOVED, [first.endpoint, moved.said])
     until(lambda: bool(phone.worker.evaluate("globalThis.lost.length")))
     assert [each.pk for each in usable.all()] == before
     phone.worker.evaluate("() => { globalThis.fetch = globalThis.connected; }")
     phone.page.goto("/")
     until(lambda: [json.loads(each.value)["endpoint"] for each in usable.all()] == [moved.endpoint])
-
-
-def test_it_can_be_installed(phone: Phone) -> None:
-    phone.page.goto("/")
-    manifest = phone.devtools.send("Page.getAppManifest")
-    assert manifest["errors"] == []
-    told = json.loads(manifest["data"])
-    assert (told["start_url"], told["scope"], told["display"]) == ("/", "/", "standalone")
-    faults = phone.devtools.send("Page.getInstallabilityErrors")["installabilityErrors"]
-    assert [each["errorId"] for each in faults if each["errorId"] != "in-incognito"] == []
 
 
 def test_without_a_connection_it_says_so_and_shows_no_gate_as_it_was(
@@ -219,5 +181,54 @@ def test_without_a_connection_it_says_so_and_shows_no_gate_as_it_was(
     expect(phone.page.locator("h1")).to_have_text("No connection to Holdpoint")
     assert phone.page.locator("form, input, button").count() == 0, "nothing can be decided"
     assert phone.page.url.endswith(f"/gates/{gate.pk}/"), "to try again is to load the gate"
-    assert check_each_look(phone.page, "", [each for each in said if "503" not in each]) == []
+    assert check(phone.page, "", [each for each in said if "503" not in each]) == []
     phone.context.close()
+
+
+NewContext = Callable[..., BrowserContext]
+
+
+# What the browser is asked to show on the app's icon, which only an installed one has.
+BADGES = """
+globalThis.badges = [];
+navigator.setAppBadge = async (count) => { badges.push(count); };
+navigator.clearAppBadge = async () => { badges.push(0); };
+"""
+
+
+def icon(page: Page) -> str:
+    found: str = page.evaluate("document.querySelector('link[rel=icon]').href")
+    return found.rpartition("/")[2].partition(".")[0]
+
+
+def badge(page: Page) -> Any:
+    return page.evaluate("badges.at(-1)")
+
+
+def test_it_goes_with_the_gates_that_wait_and_whoever_signs_out_leaves_no_number(new_context: NewContext) -> None:
+    team = make_team()
+    reader = ann(team)
+    policy = make_policy(team)
+    context = new_context(reader)
+    context.add_init_script(BADGES)
+    page = context.new_page()
+    said = watched(page)
+    page.goto("/")
+    expect(page).to_have_title("Inbox · Holdpoint")
+    assert (icon(page), badge(page)) == ("mark", 0)
+    is_live(page)
+    first, _second = (make_gate(policy=policy, team=team, started_by=bob(team)) for _ in range(2))
+    expect(page).to_have_title("(2) Inbox · Holdpoint")
+    assert (icon(page), badge(page)) == ("mark-waiting", 2)
+    page.goto(f"/gates/{first.pk}/")
+    assert page.title().startswith("(2) ")
+    page.goto("/agents/")
+    is_live(page)
+    decide(first, reader)
+    expect(page).to_have_title("(1) Agents · Holdpoint")
+    assert badge(page) == 1
+    assert said == []
+    context.clear_cookies()
+    page.goto("/accounts/login/")
+    page.wait_for_function("badges.length")
+    assert badge(page) == 0

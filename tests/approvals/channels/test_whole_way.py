@@ -1,24 +1,30 @@
-"""From a gate that opens to the browser and the channel that are told, and again when it is decided."""
+"""From a gate that opens to the browser and the channel that are told; and how channels are added and removed."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
 from django.urls import reverse
 
 from approvals.channels import team_channels, vapid
+from approvals.channels.team_channels import MOST, ChannelRefused
 from approvals.models import ChannelAddress, Gate, Notice, Policy
 from approvals.notifications import notifying
 from checkpoints.actors import SYSTEM
+from checkpoints.models import Event
 from tests.approvals.notifications.conftest import nothing_told_yet  # noqa: F401 - a fixture
-from tests.approvals.notifications.told import due, rows
+from tests.approvals.notifications.told import rows
 from tests.approvals.webhooks.receiver import Receiver, status
-from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
+from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team, make_user
+from tests.harness.racing_threads import meet_lock
 from tests.harness.signed_in_clients import signed_in
 
+from .messages import turn_on
 from .push_service import PushService
-from .signed_in_browsers import turn_on
 from .slack_server import SlackServer, texts
 
 pytestmark = pytest.mark.usefixtures("nothing_told_yet")
@@ -31,32 +37,6 @@ def opened(*, leaves: str = "title") -> tuple[Gate, Any]:
     Policy.objects.filter(pk=policy.pk).update(leaves=leaves)
     policy.refresh_from_db()
     return make_gate(policy=policy, team=team, started_by=bob(team), card=make_card()), reviewer
-
-
-def test_the_notification_of_a_gate_becomes_that_of_its_end(push_service: PushService) -> None:
-    gate, reviewer = opened()
-    browser = push_service.subscribe(vapid.public_key())
-    turn_on(reviewer, browser)
-    notifying.run_slice()
-    decide(gate, reviewer, "approve")
-    notifying.run_slice()
-    first, last = browser.read()
-    assert first["title"] == "Decision needed: Refund €120.00 to Marit"
-    assert first["link"].endswith(f"/gates/{gate.pk}/")
-    assert first["tag"] == last["tag"] == f"gate-{gate.pk}"
-    assert (last["ended"], last["body"]) == (True, "Approved by Ann Okafor.")
-    page = signed_in(reviewer).get(reverse("notifications")).content.decode()
-    assert "Last message" in page
-
-
-def test_a_policy_that_lets_only_the_number_leave_pushes_only_the_number(push_service: PushService) -> None:
-    gate, reviewer = opened(leaves="number")
-    browser = push_service.subscribe(vapid.public_key())
-    turn_on(reviewer, browser)
-    notifying.run_slice()
-    [told] = browser.read()
-    assert told["title"] == f"Decision needed: gate {gate.pk}"
-    assert "Marit" not in str(told)
 
 
 def test_a_browser_that_is_gone_is_told_nothing_more_and_its_owner_reads_why(push_service: PushService) -> None:
@@ -100,28 +80,6 @@ def test_whom_slack_does_not_know_is_not_asked_for_again_before_they_say_so(slac
     assert not Notice.objects.filter(gate=another, channel="slack", user=reviewer).exists()
 
 
-def test_a_revoked_token_is_tried_again_and_read_in_the_log(slack: SlackServer) -> None:
-    gate, reviewer = opened()
-    slack.errors.append("token_revoked")
-    notifying.run_slice()
-    assert ("asked", "Ann", "pending", "slack_token_revoked") in rows(gate)
-    page = signed_in(reviewer).get(reverse("notifications")).content.decode()
-    assert "Slack does not accept HOLDPOINT_SLACK_TOKEN any more" in page
-    due(channel="slack")
-    notifying.run_slice()
-    assert len(slack.messages) == 1
-
-
-def test_slacks_pause_is_kept_to(slack: SlackServer) -> None:
-    gate, _ = opened()
-    slack.paused.append(3600)
-    notifying.run_slice()
-    told = Notice.objects.get(gate=gate, channel="slack")
-    assert told.status == "pending"
-    assert told.next_attempt_at is not None
-    assert (told.next_attempt_at - told.created_at).total_seconds() > 3000
-
-
 def test_a_teams_channels_are_told_of_its_gates_and_of_their_ends(slack: SlackServer, receiver: Receiver) -> None:
     gate, reviewer = opened()
     add = team_channels.add
@@ -136,3 +94,112 @@ def test_a_teams_channels_are_told_of_its_gates_and_of_their_ends(slack: SlackSe
     assert sorted(channel for channel, _ in slack.messages) == ["C0000OPS", "D0000ANN"]
     assert slack.called.count("chat.update") == 2
     assert (len(slack.hooked), len(receiver.got)) == (2, 2)
+
+
+SECRET = "https://hooks.slack.com/services/T0/B0/very-secret"
+
+
+def operator(team: Group) -> Client:
+    """Staff who manages the team's webhooks."""
+    user = make_user("Olga Operator", team, may=("approvals.manage_webhooks",))
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    return signed_in(user)
+
+
+def page(name: str, *numbers: int) -> str:
+    return reverse(f"admin:approvals_channeladdress_{name}", args=numbers)
+
+
+def form(team: Group) -> dict[str, Any]:
+    return {"team": team.pk, "channel": "slack", "address": SECRET, "label": "#approvals"}
+
+
+def kinds(found: ChannelAddress) -> list[str]:
+    return list(Event.objects.filter(subject=f"channel:{found.pk}").order_by("pk").values_list("kind", flat=True))
+
+
+def test_its_address_is_stored_sealed_and_shown_nowhere() -> None:
+    team = make_team()
+    client = operator(team)
+    assert client.post(page("add"), form(team)).status_code == 302
+    made = ChannelAddress.objects.get(team=team)
+    assert "secret" not in made.value
+    for address in (page("change", made.pk), page("changelist")):
+        shown = client.get(address).content.decode()
+        assert "#approvals" in shown
+        assert "very-secret" not in shown
+        assert made.value not in shown
+    assert kinds(made) == ["channel.added"]
+    data = bytes(Event.objects.get(subject=f"channel:{made.pk}").data)
+    assert b"hooks.slack.com" in data
+    assert b"very-secret" not in data
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"address": "#approvals"}, "Write the channel"), ({"address": "C024BE91L"}, "HOLDPOINT_SLACK_TOKEN"),
+        ({"address": "https://10.0.0.1/"}, "private address"), ({"address": "", "label": ""}, "required"),
+        ({"channel": "push"}, "not one of the available choices"), ({"team": ""}, "required"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_sent_to_is_refused(more: dict[str, str], said: str) -> None:
+    team = make_team()
+    answer = operator(team).post(page("add"), form(team) | more)
+    assert answer.status_code == 200
+    assert said in answer.content.decode()
+    assert not ChannelAddress.objects.filter(team=team).exists()
+
+
+def test_a_test_message_says_what_came_of_it(receiver: Receiver, slack: SlackServer) -> None:
+    team = make_team()
+    client = operator(team)
+    made = team_channels.add(team, "teams", receiver.url, label="Refunds", by=SYSTEM)
+    receiver.answers.extend([status(202), status(500), status(404)])
+    told = [client.post(page("tests", made.pk), follow=True).content.decode() for _ in range(3)]
+    assert "The test message arrived in Refunds." in told[0]
+    assert "did not arrive in Refunds: the server answered 500." in told[1]
+    assert "Gone: the server answered 404" in told[2]
+    assert "Send a test message" not in told[2]
+    bot = team_channels.add(team, "slack", "C0000OPS", label="#ops", by=SYSTEM)
+    assert "arrived in #ops" in client.post(page("tests", bot.pk), follow=True).content.decode()
+    assert kinds(made) == ["channel.added", *["channel.tested"] * 3]
+
+
+def test_a_removed_one_is_told_nothing_more(receiver: Receiver) -> None:
+    team = make_team()
+    client = operator(team)
+    made = team_channels.add(team, "teams", receiver.url, label="Refunds", by=SYSTEM)
+    assert client.post(page("removals", made.pk)).status_code == 302
+    assert client.post(page("removals", made.pk)).status_code == 404
+    assert not ChannelAddress.objects.usable("teams").filter(team=team).exists()
+    assert kinds(made) == ["channel.added", "channel.removed"]
+    again = team_channels.add(team, "teams", receiver.url, label="Refunds", by=SYSTEM)
+    assert again == made
+
+
+def test_those_of_another_team_and_peoples_browsers_do_not_exist() -> None:
+    theirs, own = make_team(), make_team()
+    made = team_channels.add(theirs, "slack", SECRET, label="#theirs", by=SYSTEM)
+    browser = ChannelAddress.objects.add("push", "{}", label="Firefox", user=make_user("Sam", own))
+    client = operator(own)
+    for found in (made, browser):
+        assert client.get(page("change", found.pk)).status_code == 404
+        for order in ("tests", "removals"):
+            assert client.post(page(order, found.pk)).status_code == 404
+    assert "#theirs" not in client.get(page("changelist")).content.decode()
+    root = signed_in(make_user("Root", superuser=True))
+    assert "Firefox" not in root.get(page("changelist")).content.decode(), "not even a root sees people's browsers"
+    assert root.get(page("change", browser.pk)).status_code == 404
+    assert client.post(page("add"), form(theirs)).status_code == 200
+    assert signed_in(make_user("Ann", own)).get(page("changelist")).status_code == 302
+
+
+def test_of_two_at_once_no_more_are_added_than_a_team_may_have() -> None:
+    team = make_team()
+    add = partial(team_channels.add, team, "slack", label="#x", by=SYSTEM)
+    for number in range(MOST - 1):
+        add(f"{SECRET}/{number}")
+    late = meet_lock(partial(add, f"{SECRET}/last"), partial(add, f"{SECRET}/one-more"))
+    assert isinstance(late, ChannelRefused)
+    assert ChannelAddress.objects.filter(team=team).count() == MOST

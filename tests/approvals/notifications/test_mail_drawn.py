@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Page
 
 from approvals.notifications import notifying
@@ -14,6 +15,7 @@ from tests.harness.mail_client import drawn
 from .mail_server import MailServer
 
 
+@pytest.mark.long
 def test_each_mail_fits_every_client_and_loads_nothing(mails: MailServer, browser: Browser, tmp_path: Path) -> None:
     team = make_team()
     reviewer = ann(team)

@@ -30,18 +30,6 @@ def about(gate: Gate, mails: MailServer) -> list[EmailMessage]:
     return [mail for mail in mails.mails if f"/gates/{gate.pk}/" in text_of(mail)]
 
 
-def test_a_gate_is_told_by_the_processes_of_an_installation(
-    mails: MailServer, celery_worker: Starter, sweeper: Starter
-) -> None:
-    celery_worker("-c", "1", env={"EMAIL_URL": f"smtp://127.0.0.1:{mails.port}"})
-    sweeper()
-    team = make_team()
-    ann(team)
-    gate = make_gate(team=team)
-    until(lambda: about(gate, mails), within=LONG, what="the mail came, rung for by the sweeper")
-    assert len(about(gate, mails)) == 1
-
-
 @pytest.mark.parametrize(
     ("place", "arrived"), first_alone([("notices_sent", 2), ("notices_taken", 1), ("notices_written", 1)])
 )

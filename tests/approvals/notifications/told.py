@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 
-from django.contrib.auth.models import User
 from django.db.models.functions import Now
 
 from approvals.models import ChannelState, Gate, Notice
@@ -40,7 +39,3 @@ def abandoned() -> None:
 def people(gate: Gate, kind: str) -> set[str]:
     """First names of those who have a notice of this kind."""
     return set(Notice.objects.filter(gate=gate, kind=kind).values_list("user__first_name", flat=True))
-
-
-def mailed(*users: User) -> set[str]:
-    return {user.email for user in users}

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from copy import deepcopy
-from pathlib import Path
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.agents.remote.outside_program import Program
-from tests.factories import ann, make_user
-from tests.harness.browser_checks import check, check_each_look, each_width, is_live, watched
+from tests.factories import ann
+from tests.harness.browser_checks import check, is_live, watched
 
-from .lying_program import ARGUMENTS, LYING, TITLE, lied
-from .registered_tools import make_tool
+from .registered_tools import LIE, LYING, lied
 
 NewPage = Callable[..., Page]
 HINT = "Checked by Holdpoint."
-KEPT = os.environ.get("PICTURES_IN", "")  # a folder for pictures, where somebody wants to look
 
 
 def style(part: Locator, name: str) -> str:
@@ -30,13 +24,14 @@ def size(part: Locator) -> float:
     return float(style(part, "fontSize").removesuffix("px"))
 
 
-def look(page: Page, name: str) -> None:
-    if KEPT:
-        page.screenshot(path=str(Path(KEPT) / f"{name}.png"), full_page=True)
-
-
-def test_a_label_is_quoted_beside_the_real_name_which_is_larger_where_it_is_pinned(new_page: NewPage) -> None:
-    gate = lied()
+def test_a_label_is_quoted_beside_the_larger_real_name_and_a_hint_also_after_an_edit_is_put_back(
+    new_page: NewPage,
+) -> None:
+    """The script drew the hint anew as text, without the marks of quotation."""
+    schema = deepcopy(LYING)
+    schema["properties"]["ref"]["description"] = HINT
+    [action] = LIE["actions"]
+    gate = lied(actions=[{**action, "schema": schema}])
     page = new_page(ann(gate.team), viewport={"width": 1440, "height": 1000})
     said = watched(page)
     page.goto(f"/gates/{gate.pk}/")
@@ -52,49 +47,6 @@ def test_a_label_is_quoted_beside_the_real_name_which_is_larger_where_it_is_pinn
     assert style(page.locator("h1 .theirs"), "fontFamily") == quoted
     assert style(name, "fontFamily") != quoted
     assert style(page.locator(".item-head .theirs"), "fontFamily") == quoted
-    assert check(page, "", said) == []
-
-
-@pytest.mark.examples
-def test_the_pages_hold_at_each_width(new_page: NewPage) -> None:
-    program = Program()
-    gate = lied(program)
-    make_tool(program.team)
-    drawn = lied(program)
-    page = new_page(ann(program.team))
-    said = watched(page)
-    for name, address in (
-        ("lie", f"/gates/{gate.pk}/"), ("registered", f"/gates/{drawn.pk}/"), ("inbox", "/?queue=all"),
-        ("run", f"/runs/{gate.run_id}/"),
-    ):  # fmt: skip
-        assert check_each_look(page, address, said) == []
-        look(page, name)
-
-
-@each_width
-def test_the_administrations_pages_of_tools(new_page: NewPage, width: int) -> None:
-    program = Program()
-    tool = make_tool(program.team)
-    page = new_page(make_user("Root", superuser=True), viewport={"width": width, "height": 900})
-    for name, address in (
-        ("tools", "/admin/approvals/tool/"), ("tool", f"/admin/approvals/tool/{tool.pk}/change/"),
-        ("add-tool", "/admin/approvals/tool/add/"),
-    ):  # fmt: skip
-        page.goto(address)
-        expect(page.locator("#content h1, #content h2").first).to_be_visible()
-        look(page, f"{name}-{width}")
-    expect(page.locator("#id_schema")).to_contain_text('"properties"')
-
-
-def test_a_hint_stays_quoted_after_an_edit_is_put_back(new_page: NewPage) -> None:
-    """The script drew it anew as text, without the marks of quotation."""
-    schema = deepcopy(LYING)
-    schema["properties"]["ref"]["description"] = HINT
-    action = {"id": "wire", "title": TITLE, "arguments": ARGUMENTS, "schema": schema}
-    gate = lied(actions=[action])
-    page = new_page(ann(gate.team), viewport={"width": 1440, "height": 1000})
-    page.goto(f"/gates/{gate.pk}/")
-    is_live(page)
     item = page.locator("[data-field='/ref']")
     hint, mine = item.locator(".item-note .theirs"), item.locator(".item-note .was")
     expect(hint).to_have_text(HINT)
@@ -105,3 +57,4 @@ def test_a_hint_stays_quoted_after_an_edit_is_put_back(new_page: NewPage) -> Non
     expect(mine).to_have_count(0)
     expect(hint).to_have_text(HINT)
     expect(hint).to_be_visible()
+    assert check(page, "", said) == []

@@ -1,21 +1,27 @@
-"""What is asked under a registered tool is drawn as people registered it, and refused where it does not fit."""
+"""Tools are registered in the administration; what is asked under one is drawn as people registered it, or refused."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.urls import reverse
 
-from approvals.models import Gate, Tool
+from approvals import tools
+from approvals.models import Gate, Policy, Tool
 from approvals.presentation.gate_facts.provenance import Provenance
-from checkpoints.models import Run
+from checkpoints.models import Event, Run
+from checkpoints.values import digests
 from tests.agents.api.test_doors import refusal
-from tests.agents.remote.outside_program import ACTION, SCHEMA, STEPS, Program
-from tests.factories import MEMBER, ann, make_policy, make_team
-from tests.harness.signed_in_clients import form_of, post, signed_in
+from tests.agents.remote.outside_program import ACTION, SCHEMA, Program
+from tests.config.administration.forms import standing
+from tests.factories import MEMBER, ann, make_policy, make_team, make_user
+from tests.harness.signed_in_clients import confirmed, form_of, post, signed_in
 
-from .lying_program import ARGUMENTS, LIE, lied
-from .registered_tools import WIRE, make_tool
+from .registered_tools import ARGUMENTS, WIRE, lied, make_tool
 
 
 @pytest.fixture
@@ -43,9 +49,7 @@ class TestDrawing:
         assert asked.registered is not None
         assert (asked.registered.version, asked.registered.risk) == (tool.version, "high")
 
-    def test_nothing_that_the_program_calls_things_is_on_the_page(self, program: Program) -> None:
-        make_tool(program.team)
-        gate = lied(program)
+        assert gate.standing().content["actions"][0]["registered"] == {"version": 1, "risk": "high"}, "bound"
         page = signed_in(ann(program.team)).get(f"/gates/{gate.pk}/").content.decode()
         head = page.partition('aria-labelledby="state"')[0]
         assert not [lie for lie in ("Internal note", "Invoice number", "Amount (EUR)", "Eve Evil") if lie in head]
@@ -54,11 +58,11 @@ class TestDrawing:
         assert "is not what runs: amount is 99999.00" in head, "the title is the program's all the same"
         assert not Provenance.of(gate).quotes(gate.standing().card.actions[0])
 
-    @pytest.mark.parametrize(("said", "drawn"), [("low", "high"), ("medium", "high"), ("critical", "critical")])
-    def test_the_risk_is_never_less_than_people_said(self, program: Program, said: str, drawn: str) -> None:
+    def test_the_risk_is_never_less_than_people_said(self, program: Program) -> None:
         make_tool(program.team)
-        gate = lied(program, risk=said)
-        assert (gate.risk, gate.standing().card.risk) == (drawn, drawn)
+        for said, drawn in (("medium", "high"), ("critical", "critical")):
+            gate = lied(program, risk=said)
+            assert (gate.risk, gate.standing().card.risk) == (drawn, drawn)
 
     def test_a_gate_keeps_the_version_that_it_was_opened_under(self, program: Program) -> None:
         make_tool(program.team)
@@ -69,17 +73,9 @@ class TestDrawing:
         assert gate.standing().card.actions[0].title == "Wire money"
         assert lied(program).standing().card.actions[0].title == "Send money"
 
-    def test_the_version_is_part_of_what_a_decision_binds(self, program: Program) -> None:
-        make_tool(program.team)
-        gate = lied(program)
-        content = gate.standing().content
-        assert content["actions"][0]["registered"] == {"version": 1, "risk": "high"}
-
-    def test_another_teams_tool_is_none_of_ours(self, program: Program) -> None:
+    def test_another_teams_tool_or_one_that_was_taken_out_of_use_is_none(self, program: Program) -> None:
         make_tool(Program().team)
         assert lied(program).standing().card.actions[0].registered is None
-
-    def test_a_tool_that_was_taken_out_of_use_is_none(self, program: Program) -> None:
         make_tool(program.team)
         make_tool(program.team, used=False)
         assert lied(program).standing().card.actions[0].registered is None
@@ -96,7 +92,6 @@ class TestRefusing:
     @pytest.mark.parametrize(
         ("arguments", "place"),
         [
-            ({**ARGUMENTS, "amount": "1e9"}, "/actions/0/arguments/amount"),
             ({**ARGUMENTS, "to": "x" * 41}, "/actions/0/arguments/to"),
             ({**ARGUMENTS, "note": "more"}, "/actions/0/arguments"),
             ({"to": "eve"}, "/actions/0/arguments"),
@@ -158,6 +153,7 @@ class TestDemanding:
         other = {"id": "mail", "tool": "mail.send", "arguments": {"text": "Hi"}}
         told = refusal(program.post("gates", {"title": "Wire", "actions": [action(), other]}), 422)
         assert [each["parameter"] for each in told["errors"]] == ["/actions/1/tool"]
+        assert posted(program).status_code == 201
 
     def test_an_effect_that_no_action_names_has_no_tool(self, program: Program) -> None:
         """A grant for it was given to the first action, whose tool was registered as another one."""
@@ -168,25 +164,6 @@ class TestDemanding:
         loose = {name: value for name, value in asked.items() if name not in ("effect", "pointer")}
         told = refusal(program.work("gates", step="review", title="Wire", actions=[loose]), 422)
         assert "no action names the effect wire" in told["detail"]
-
-    def test_a_registered_one_is_asked(self, program: Program) -> None:
-        make_tool(program.team)
-        assert posted(program).status_code == 201
-
-    def test_the_same_at_a_gate_of_a_registered_plan(self, program: Program) -> None:
-        program.start()
-        program.draft()
-        told = refusal(program.work("gates", step="review", title="Wire", actions=[ACTION]), 422)
-        assert (told["code"], told["errors"][0]["parameter"]) == ("tool_not_registered", "/actions/0/tool")
-
-    def test_a_milder_policy_that_its_plan_names_is_its_own_matter(self, program: Program) -> None:
-        make_policy(program.team, name="mild")
-        steps = [{**step, "policy": "mild"} if step["kind"] == "gate" else step for step in STEPS]
-        program.register(steps=steps)
-        program.run = program.ok(program.post("runs", {"agent": program.agent, "input": {"invoice": {}}}))["id"]
-        program.claim()
-        program.draft()
-        assert program.work("gates", step="review", title="Wire", actions=[ACTION]).status_code == 201
 
 
 def test_the_arguments_that_are_drawn_are_those_that_the_effect_reads(program: Program) -> None:
@@ -203,17 +180,12 @@ def test_the_arguments_that_are_drawn_are_those_that_the_effect_reads(program: P
 class TestEditing:
     """An edit fits the version by which the gate was drawn."""
 
-    @pytest.mark.parametrize(
-        ("typed", "said"), [({"args.wire/amount": "123456.00"}, "does not match"), ({"args.wire/to": "x" * 41}, "long")]
-    )
-    def test_an_edit_that_does_not_fit_is_refused_at_its_field(
-        self, program: Program, typed: dict[str, str], said: str
-    ) -> None:
+    def test_an_edit_that_does_not_fit_is_refused_at_its_field(self, program: Program) -> None:
         make_tool(program.team)
         gate = Gate.objects.get(pk=program.ok(posted(program))["gate"])
-        answer = post(ann(program.team), gate, form_of(gate, "edit", **typed))
+        answer = post(ann(program.team), gate, form_of(gate, "edit", **{"args.wire/amount": "123456.00"}))
         assert answer.status_code == 422
-        assert said in answer.content.decode()
+        assert "does not match" in answer.content.decode()
         assert Gate.objects.get(pk=gate.pk).proposal == 1
 
     def test_one_that_fits_is_taken_whatever_was_registered_since(self, program: Program) -> None:
@@ -226,15 +198,6 @@ class TestEditing:
         assert final.arguments["to"] == "acme"
         assert final.registered is not None
         assert final.registered.version == 1
-
-
-def test_two_versions_of_one_tool_have_two_numbers(program: Program) -> None:
-    assert [make_tool(program.team).version, make_tool(program.team).version] == [1, 2]
-    assert Tool.objects.in_use().filter(team=program.team).count() == 1
-
-
-def test_the_words_of_the_lie_fit_the_registered_schema() -> None:
-    assert LIE["actions"][0]["arguments"].keys() == WIRE["properties"].keys()
 
 
 def test_a_program_reads_the_tools_of_its_team_in_the_version_that_counts() -> None:
@@ -252,19 +215,122 @@ def test_a_program_reads_the_tools_of_its_team_in_the_version_that_counts() -> N
     assert tool["arguments"]["additionalProperties"] is False
 
 
-def test_a_long_list_goes_on_where_it_ended() -> None:
-    program = Program()
-    for name in ("a", "b", "c"):
-        make_tool(program.team, name=name)
-    first = program.ok(program.client.get("/api/tools?limit=2"))
-    rest = program.ok(program.client.get(f"/api/tools?limit=2&cursor={first['next']}"))
-    assert [each["name"] for each in (*first["items"], *rest["items"])] == ["a", "b", "c"]
-    assert rest["next"] is None
-
-
 def test_what_a_gate_says_of_itself_that_no_argument_bears_out_is_told() -> None:
     program = Program()
     gate = lied(program)
     told = program.ok(program.client.get(f"/api/gates/{gate.pk}"))
     assert told["outside"] is True
     assert "“€10.00” in the title is not what runs: amount is 99999.00. It appears only in ref." in told["unsupported"]
+
+
+ADD = "admin:approvals_tool_add"
+
+
+@pytest.fixture(scope="module")
+def root() -> Client:
+    return confirmed(make_user("Root", superuser=True))
+
+
+@pytest.fixture
+def team() -> Group:
+    return make_team(may=MEMBER)
+
+
+def form(team: Group, **said: Any) -> dict[str, Any]:
+    plain = {"type": "object", "properties": {"to": {"type": "string"}, "amount": {"type": "string"}}}
+    return {
+        "team": team.pk, "name": "bank.wire", "title": "Wire money", "schema": json.dumps(plain), "risk": "high",
+        "labels": "/to: Recipient\n/amount: Amount (EUR)", "pinned": "/amount\n/to", "used": "on", "undo": "", **said,
+    }  # fmt: skip
+
+
+def address(tool: Tool) -> str:
+    return reverse("admin:approvals_tool_change", args=[tool.pk])
+
+
+def faults(answer: Any) -> str:
+    assert answer.status_code == 200
+    return " ".join(str(answer.context["adminform"].form.errors).split())
+
+
+def test_a_tool_is_registered_with_its_labels_and_pins(root: Client, team: Group) -> None:
+    assert root.post(reverse(ADD), form(team)).status_code == 302
+    tool = Tool.objects.get(team=team)
+    assert (tool.version, tool.pinned, tool.risk) == (1, ["/amount", "/to"], "high")
+    assert tool.schema == {
+        "type": "object",
+        "properties": {
+            "to": {"type": "string", "title": "Recipient"},
+            "amount": {"type": "string", "title": "Amount (EUR)"},
+        },
+        "additionalProperties": False,
+    }
+    event = Event.objects.get(kind="tool.changed", team_id=team.pk)
+    told = json.loads(bytes(event.data))
+    assert (event.version, told["name"], told["risk"]) == (1, "bank.wire", "high")
+    assert told["schema"] == digests.of_value(tool.schema).hex()
+
+
+def test_a_change_is_the_next_version_which_a_policy_demands_from_its_own_next(root: Client, team: Group) -> None:
+    first = make_tool(team)
+    sent = standing(root.get(address(first)).content.decode()) | {"title": "Send money"}
+    assert root.post(address(first), sent).status_code == 302
+    second = Tool.objects.get(team=team, version=2)
+    assert (second.title, second.schema, second.pinned) == ("Send money", first.schema, first.pinned)
+    assert Tool.objects.get(pk=first.pk).title == "Wire money"
+    assert "This is version 1" in root.get(address(first), follow=True).content.decode()
+    assert "Version 2 was written since" in root.post(address(first), sent).content.decode()
+    assert Tool.objects.filter(team=team).count() == 2
+    make_user("Rae", team, may=("approvals.decide_gate",))
+    policy = make_policy(team)
+    place = reverse("admin:approvals_policy_change", args=[policy.pk])
+    sent = standing(root.get(place).content.decode()) | {"registered_only": "on"}
+    assert root.post(place, sent).status_code == 302
+    newest = Policy.objects.named(policy.name, team=team)
+    assert (newest.version, newest.registered_only) == (2, True)
+    assert json.loads(bytes(Event.objects.get(kind="policy.changed", team_id=team.pk).data))["registered_only"] is True
+
+
+def test_an_argument_named_as_a_keyword_is_closed_like_any_other() -> None:
+    """One called `default` was taken for a default value, and left open."""
+    inner = {"type": "object", "properties": {"to": {"type": "string"}}}
+    made = tools.closed({"type": "object", "properties": {"default": inner}, "default": {"default": inner}})
+    assert made["properties"]["default"] == {**inner, "additionalProperties": False}
+    assert made["default"] == {"default": inner}
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "words"),
+    [
+        ({"schema": "{"}, "schema", "Write JSON"),
+        ({"schema": '{"type": "array"}'}, "schema", "Arguments are an object"),
+        ({"schema": '{"type": "object", "properties": {"a": {"$ref": "https://evil.example/x"}}}'}, "schema", "refer"),
+        ({"schema": json.dumps({"type": "object", "properties": {f"a{n}": {} for n in range(201)}})}, "schema", "200"),
+        ({"schema": json.dumps({"type": "object", "properties": {"to": {"title": "x" * 70_000}}})}, "schema", "64"),
+        ({"labels": "/nothing: Nothing"}, "labels", "no argument /nothing"),
+        ({"pinned": "/nothing"}, "pinned", "no argument /nothing"),
+        ({"irreversible": "on", "undo": "bank.cancel"}, "undo", "cannot be undone"),
+        ({"name": "b\u0430nk.wire"}, "name", "plain letters"),
+    ],
+)  # fmt: skip
+def test_what_cannot_work_is_refused(root: Client, team: Group, said: dict[str, Any], field: str, words: str) -> None:
+    answer = root.post(reverse(ADD), form(team, **said))
+    assert words in faults(answer)
+    assert field in answer.context["adminform"].form.errors
+    assert not Tool.objects.filter(team=team).exists()
+
+
+def test_only_whom_the_administration_lets_registers_tools(team: Group) -> None:
+    tool = make_tool(team)
+    assert signed_in(make_user("Ann", team, may=("approvals.decide_gate",))).get(address(tool)).status_code == 302
+    staff = make_user("Sam Staff", may=("approvals.view_tool",))
+    staff.is_staff = True
+    staff.save()
+    client = confirmed(staff)
+    assert client.get(address(tool)).status_code == 200
+    assert client.post(address(tool), form(team)).status_code == 403
+    assert client.get(reverse(ADD)).status_code == 403
+    assert confirmed(make_user("Rut", superuser=True)).post(
+        reverse("admin:approvals_tool_delete", args=[tool.pk]), {"post": "yes"}
+    ).status_code == 403  # fmt: skip
+    assert Tool.objects.filter(team=team).count() == 1

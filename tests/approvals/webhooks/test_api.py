@@ -1,30 +1,35 @@
-"""Webhooks over the API: what those who manage them may, and that they are not there for anybody else."""
+"""Webhooks over the API and in the administration: what those who manage them may, and that nobody else finds any."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
+from django.urls import reverse
 
 from agents.models import Answer, TokenScope
 from approvals.models import Delivery, Webhook
 from approvals.models.webhook import MOST, TooManyWebhooks
-from approvals.webhooks import outbox
 from checkpoints.models import Event
-from tests.agents.api.sent_requests import address, delivery, document, gate, operations, reader_of
+from tests.agents.api.sent_requests import address, delivery, gate, operations, reader_of
 from tests.agents.api.test_doors import refusal
-from tests.checkpoints.store.test_claims import at_once
 from tests.factories import ann, make_gate, make_team, make_user
 from tests.factories.tokens import bearing, make_token
+from tests.harness.racing_threads import race
 from tests.harness.signed_in_clients import signed_in
 
-from .made_webhooks import make_delivery, make_webhook, of, sent
+from .made_webhooks import columns, make_delivery, make_webhook, of, sent
 from .receiver import Receiver, status
 
 MANAGE = ("approvals.manage_webhooks",)
+
+
 URL = "https://hooks.example.com/holdpoint"
+
+
 EACH = [(path, method) for path, method, _ in operations() if "/webhooks" in path]
 
 
@@ -100,9 +105,8 @@ def test_its_messages_and_each_attempt_and_sending_one_again(receiver: Receiver)
     assert client.get(test["Location"]).json() == test.json()
 
 
-@pytest.mark.parametrize(("path", "method"), EACH)
 @pytest.mark.parametrize("who", ["an outsider", "a reader of the team", "a manager of another team"])
-def test_to_others_it_is_not_there(path: str, method: str, who: str) -> None:
+def test_to_others_it_is_not_there(who: str) -> None:
     people = {
         "an outsider": lambda: make_user("Eve Marlow"),
         "a reader of the team": lambda: ann(gate().team),
@@ -110,47 +114,41 @@ def test_to_others_it_is_not_there(path: str, method: str, who: str) -> None:
     }
     client = signed_in(people[who]())
     before = kinds(delivery().webhook_id)
-    answer = send(client, address(path), method, **({"url": URL, "team": gate().team.name} if "{" not in path else {}))
-    if "{" in path:
-        assert "you may not see it" in refusal(answer, 404)["detail"]
-    elif method == "get":
-        assert answer.json()["items"] == []
-    else:
-        why = "None of your teams has this name." if "another" in who else "the permission “manage the team's webhooks”"
-        assert why in refusal(answer, 403)["detail"]
+    for path, method in EACH:
+        body = {} if "{" in path else {"url": URL, "team": gate().team.name}
+        answer = send(client, address(path), method, **body)
+        if "{" in path:
+            assert "you may not see it" in refusal(answer, 404)["detail"]
+        elif method == "get":
+            assert answer.json()["items"] == []
+        else:
+            other = "None of your teams has this name."
+            why = other if "another" in who else "the permission “manage the team's webhooks”"
+            assert why in refusal(answer, 403)["detail"]
     assert kinds(delivery().webhook_id) == before
     assert Webhook.objects.filter(team=gate().team).count() == 1
 
 
-@pytest.mark.parametrize(("path", "method"), EACH)
-def test_nobody_gets_in_without_signing_in_and_nothing_is_ordered_without_the_sessions_token(
-    path: str, method: str
-) -> None:
-    refusal(send(Client(), address(path), method), 401)
-    if method == "post":
-        client = Client(enforce_csrf_checks=True)
-        client.cookies = signed_in(reader_of(path)).cookies
-        assert "X-CSRFToken" in refusal(send(client, address(path), method), 403)["detail"]
+def test_nobody_gets_in_without_signing_in_or_the_sessions_token_or_by_the_wrong_method() -> None:
+    for path, method in EACH:
+        refusal(send(Client(), address(path), method), 401)
+        if method == "post":
+            client = Client(enforce_csrf_checks=True)
+            client.cookies = signed_in(reader_of(path)).cookies
+            assert "X-CSRFToken" in refusal(send(client, address(path), method), 403)["detail"]
+        right = {verb.upper() for each, verb in EACH if each == path}
+        for wrong in ("put", "patch", "delete", "options"):
+            answer = getattr(signed_in(reader_of(path)), wrong)(address(path))
+            refusal(answer, 405)
+            assert set(answer["Allow"].split(", ")) - {"HEAD"} == right
 
 
-@pytest.mark.parametrize("path", sorted({path for path, _ in EACH}))
-def test_the_wrong_method_is_refused(path: str) -> None:
-    right = {method.upper() for each, method in EACH if each == path}
-    client = signed_in(reader_of(path))
-    for method in ("put", "patch", "delete", "options"):
-        answer = getattr(client, method)(address(path))
-        refusal(answer, 405)
-        assert set(answer["Allow"].split(", ")) - {"HEAD"} == right
-
-
-@pytest.mark.parametrize(
-    "url", ["http://hooks.example.com/", "https://10.0.0.1/", "https://a@hooks.example.com/", "x", ""]
-)
-def test_an_address_that_may_not_be_is_named_and_nothing_is_made(url: str, settings: Any) -> None:
+def test_an_address_that_may_not_be_is_named_and_nothing_is_made(settings: Any) -> None:
     settings.HOLDPOINT_WEBHOOKS_PRIVATE = []
     team = make_team()
-    told = refusal(send(token_of(team), "/api/webhooks", url=url), 422)
-    assert told["errors"][0]["parameter"] == "/url"
+    for url in ("http://hooks.example.com/", "https://10.0.0.1/", ""):
+        told = refusal(send(token_of(team), "/api/webhooks", url=url), 422)
+        assert told["errors"][0]["parameter"] == "/url"
     assert not Webhook.objects.filter(team=team).exists()
 
 
@@ -189,29 +187,6 @@ class TestSentAgain:
         assert [bool(each["secret"]) for each in answers] == [True, False]
         assert kinds(webhook.pk).count("webhook.rotated") == 1
 
-    def test_a_refusal_leaves_the_key_free(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A webhook that was disabled while it was tested went on being refused for the key, also once enabled."""
-        webhook, _ = make_webhook()
-        client, path = token_of(webhook.team), f"/api/webhooks/{webhook.pk}/tests"
-        with monkeypatch.context() as patched:
-            patched.setattr(outbox, "test", lambda *args, **more: None)
-            refusal(send(client, path, key="t1"), 409)
-        assert send(client, path, key="t1").status_code == 201
-
-
-def test_sending_to_one_that_is_disabled_says_what_to_do() -> None:
-    one, _ = make_delivery()
-    Delivery.objects.filter(pk=one.pk).give_up("timeout")
-    one.webhook.disable(Webhook.Reason.BY_HAND)
-    path = f"/api/webhooks/{one.webhook_id}/deliveries/{one.pk}/sendings"
-    told = refusal(send(token_of(one.webhook.team), path), 409)
-    assert "enablings" in told["detail"]
-
-
-def test_the_scope_is_in_the_description() -> None:
-    for path, method in EACH:
-        assert {"token": ["webhooks:manage"]} in document()["paths"][path][method]["security"]
-
 
 def test_a_team_has_so_many_webhooks_and_no_more() -> None:
     """Each gate is a message to every one of them, so that one manager could have the workers send without end."""
@@ -235,5 +210,134 @@ def test_two_who_make_one_at_once_make_no_more_than_there_may_be() -> None:
     for _ in range(MOST - 1):
         make_webhook(team=team)
 
-    got = at_once(4, lambda _: make_webhook(team=team))
+    got = race([lambda: make_webhook(team=team)] * 4)
     assert sorted(isinstance(each, TooManyWebhooks) for each in got) == [False, True, True, True]
+
+
+ORDERS = ("disablings", "enablings", "removals", "tests", "rotations")
+
+
+ADDRESS = "https://hooks.example.com/holdpoint?key=private"
+
+
+def operator(team: Group) -> Client:
+    """Staff who manages the team's webhooks."""
+    user = make_user("Olga Operator", team, may=MANAGE)
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    return signed_in(user)
+
+
+def page(name: str, *numbers: int) -> str:
+    return reverse(f"admin:approvals_{name}", args=numbers)
+
+
+def event_kinds(webhook: Webhook) -> list[str]:
+    return list(Event.objects.filter(subject=webhook.subject).order_by("pk").values_list("kind", flat=True))
+
+
+def test_one_is_made_and_its_secret_shown_this_once() -> None:
+    team = make_team()
+    client = operator(team)
+    form = {"team": team.pk, "agent": "", "url": ADDRESS, "purpose": "Tell the chat"}
+    answer = client.post(page("webhook_add"), form)
+    webhook = Webhook.objects.get(team=team)
+    [secret] = webhook.secrets()
+    assert answer.status_code == 200
+    assert "no-store" in answer["Cache-Control"]
+    assert secret in answer.content.decode()
+    assert event_kinds(webhook) == ["webhook.created"]
+    for place in (page("webhook_change", webhook.pk), page("webhook_changelist")):
+        assert secret not in client.get(place).content.decode()
+    assert "private" not in client.get(page("webhook_changelist")).content.decode()
+    event = Event.objects.get(subject=webhook.subject)
+    assert b"private" not in bytes(event.data)
+
+
+def test_orders_do_what_their_buttons_say(receiver: Receiver) -> None:
+    webhook, old = make_webhook(receiver.url)
+    client = operator(webhook.team)
+    said = client.post(page("webhook_tests", webhook.pk), follow=True).content.decode()
+    [test] = Delivery.objects.filter(webhook=webhook)
+    assert test.message in said
+    assert sent(test) == "delivered"
+    client.post(page("webhook_disablings", webhook.pk))
+    webhook.refresh_from_db()
+    assert (webhook.status, webhook.reason) == ("disabled", "by_hand")
+    assert "Somebody disabled it" in client.get(page("webhook_change", webhook.pk)).content.decode()
+    client.post(page("webhook_enablings", webhook.pk))
+    rotated = client.post(page("webhook_rotations", webhook.pk))
+    webhook.refresh_from_db()
+    new, former = webhook.secrets()
+    assert former == old
+    assert new in rotated.content.decode()
+    client.post(page("webhook_removals", webhook.pk))
+    assert client.get(page("webhook_change", webhook.pk)).status_code == 404
+    assert event_kinds(webhook) == [
+        "webhook.created", "webhook.tested", "webhook.disabled", "webhook.enabled", "webhook.rotated",
+        "webhook.removed",
+    ]  # fmt: skip
+
+
+def test_the_log_shows_each_attempt_and_sends_again_by_order(receiver: Receiver) -> None:
+    receiver.answers.extend([status(503), status(410)])
+    delivery, _ = make_delivery(receiver.url)
+    sent(delivery), sent(delivery)
+    client = operator(delivery.webhook.team)
+    shown = client.get(page("delivery_change", delivery.pk)).content.decode()
+    for words in ("The receiver answered 503.", "it accepts no more messages", delivery.message, "webhook.test"):
+        assert words in shown
+    assert "Send it again" not in shown, "its webhook is disabled"
+    client.post(page("webhook_enablings", delivery.webhook_id))
+    assert "Send it again" in client.get(page("delivery_change", delivery.pk)).content.decode()
+    client.post(page("delivery_sendings", delivery.pk))
+    assert columns(delivery, "status") == ("pending",)
+    assert sent(delivery) == "delivered"
+
+
+@pytest.mark.parametrize("who", ["of another team", "without the permission", "who is no staff"])
+def test_others_find_nothing_there(who: str) -> None:
+    delivery, _ = make_delivery()
+    webhook = delivery.webhook
+    if who == "of another team":
+        client = operator(make_team())
+    else:
+        user = make_user("Sam", webhook.team, may=MANAGE if who == "who is no staff" else ())
+        User.objects.filter(pk=user.pk).update(is_staff=who != "who is no staff")
+        client = signed_in(user)
+    hidden = {"of another team": 404, "without the permission": 404, "who is no staff": 302}[who]
+    for place in (page("webhook_change", webhook.pk), page("delivery_change", delivery.pk)):
+        assert client.get(place).status_code == hidden, place
+    for order in ORDERS:
+        assert client.post(page(f"webhook_{order}", webhook.pk)).status_code == hidden, order
+    assert client.post(page("delivery_sendings", delivery.pk)).status_code == hidden
+    for listing in ("webhook_changelist", "delivery_changelist"):
+        assert webhook.host not in client.get(page(listing)).content.decode()
+    assert event_kinds(webhook) == ["webhook.created", "webhook.tested"]
+
+
+def test_an_order_is_a_post_and_nothing_is_changed_or_deleted_by_hand() -> None:
+    delivery, _ = make_delivery()
+    webhook = delivery.webhook
+    client = signed_in(make_user("Root", superuser=True))
+    for order in ORDERS:
+        assert client.get(page(f"webhook_{order}", webhook.pk)).status_code == 405
+    assert client.get(page("delivery_sendings", delivery.pk)).status_code == 405
+    assert client.post(page("webhook_change", webhook.pk), {"url": "https://evil.example/"}).status_code == 403
+    assert client.post(page("webhook_delete", webhook.pk), {"post": "yes"}).status_code == 403
+    assert client.post(page("delivery_delete", delivery.pk), {"post": "yes"}).status_code == 403
+    assert event_kinds(webhook) == ["webhook.created", "webhook.tested"]
+
+
+def test_what_may_not_be_is_refused_beside_its_field(settings: Any) -> None:
+    settings.HOLDPOINT_WEBHOOKS_PRIVATE = []
+    team = make_team()
+    for _ in range(MOST):
+        make_webhook(team=team)
+    client, other = operator(team), make_team()
+    answer = client.post(page("webhook_add"), {"team": team.pk, "agent": "", "url": ADDRESS, "purpose": ""})
+    assert f"{team.name} has {MOST} webhooks, which is the most." in answer.content.decode()
+    form = client.post(page("webhook_add"), {"team": other.pk, "url": "https://10.0.0.1/"}).content.decode()
+    assert "Select a valid choice" in form, "a team that is not one's own"
+    assert other.name not in form
+    assert re.search(r'class="errorlist"[^>]*id="id_url_error"', form)
+    assert Webhook.objects.filter(team=team).count() == MOST

@@ -18,11 +18,10 @@ from approvals.webhooks.delivering import deliver
 from checkpoints import actors
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
-from tests.factories import ann, bob, decide, edit_amount, make_gate, make_policy, make_team
+from tests.factories import ann, decide, edit_amount, make_gate, make_policy, make_team
 from tests.harness.racing_threads import race
-from tests.harness.services import free_port
 
-from .made_webhooks import SOON, abandoned, columns, fresh, later, make_delivery, make_webhook, of, results, sent
+from .made_webhooks import SOON, abandoned, columns, fresh, make_delivery, make_webhook, of, results, sent
 from .receiver import Receiver, status
 
 NewReceiver = Callable[..., Receiver]
@@ -57,14 +56,8 @@ class TestWhatIsTold:
         gate.refresh_from_db()
         assert dt.datetime.fromisoformat(told["timestamp"]) == gate.closed_at
         assert json.loads(bytes(opened.body))["data"]["outcome"] is None
-
-    def test_nothing_that_was_asked_or_said_is_in_it(self) -> None:
-        team = make_team()
-        make_webhook(team=team)
-        gate = make_gate(team=team)
-        decide(gate, ann(team), "reject", comment="Marit is no customer")
-        said = b"".join(bytes(each.body) for each in of(gate)).decode()
-        for private in ("Marit", "120.00", "customer", "Ann", gate.title):
+        said = b"".join(bytes(each.body) for each in (opened, closed)).decode()
+        for private in ("Marit", "80.00", "limit", "Ann", gate.title):
             assert private not in said
 
     def test_a_gate_that_expires_and_one_that_is_withdrawn(self) -> None:
@@ -78,15 +71,6 @@ class TestWhatIsTold:
         assert [each.kind for each in of(late)] == ["gate.opened", "gate.expired"]
         assert [each.kind for each in of(gone)] == ["gate.opened", "gate.withdrawn"]
 
-    def test_a_voice_that_does_not_close_the_gate_tells_nothing(self) -> None:
-        team = make_team()
-        make_webhook(team=team)
-        gate = make_gate(policy=make_policy(team, quorum=2))
-        decide(gate, ann(team))
-        assert [each.kind for each in of(gate)] == ["gate.opened"]
-        decide(gate, bob(team))
-        assert len(of(gate)) == 2
-
     def test_other_teams_other_agents_disabled_and_removed_webhooks_hear_nothing(self) -> None:
         team = make_team()
         make_webhook()
@@ -94,12 +78,7 @@ class TestWhatIsTold:
         make_webhook(team=team)[0].disable(Webhook.Reason.BY_HAND)
         make_webhook(team=team)[0].remove(by=SYSTEM)
         gate = make_gate(team=team)
-        decide(gate, ann(team))
         assert of(gate) == []
-
-    def test_a_webhook_of_one_agent_hears_of_that(self) -> None:
-        team = make_team()
-        gate = make_gate(team=team)
         webhook, _ = make_webhook(team=team, agent=gate.run.plan.agent)
         decide(gate, ann(team))
         assert [(each.webhook_id, each.kind) for each in of(gate)] == [(webhook.pk, "gate.closed")]
@@ -131,29 +110,22 @@ class TestTries:
         assert columns(delivery, "status", "attempts", "next_attempt_at") == (DELIVERED, 3, None)
         assert deliver(delivery.pk) is None
         assert len(receiver.got) == 3
+        log = Attempt.objects.filter(delivery=delivery).order_by("number")
+        assert [(each.number, each.status) for each in log] == [(1, 503), (2, 500), (3, 204)]
+        assert all(each.duration is not None and each.duration > dt.timedelta(0) for each in log)
+        assert (log[0].why, log[2].why) == ("The receiver answered 503.", "The receiver took it.")
 
-    def test_nothing_listens_for_a_while(self, new_receiver: NewReceiver) -> None:
-        port = free_port()
-        delivery, _ = make_delivery(f"http://127.0.0.1:{port}/")
-        assert sent(delivery) == "refused"
-        again = new_receiver(port=port)
-        assert sent(delivery) == "delivered"
-        assert (results(delivery), len(again.got)) == (["refused", "delivered"], 1)
-
-    def test_before_its_pause_is_over_it_is_not_sent(self, receiver: Receiver) -> None:
-        receiver.otherwise = status(503)
-        delivery, _ = make_delivery(receiver.url)
-        sent(delivery)
-        assert deliver(delivery.pk) is None
-        [due] = columns(delivery, "next_attempt_at")
-        assert dt.timedelta(seconds=3) < due - Attempt.objects.get(delivery=delivery).at < dt.timedelta(seconds=7)
-
-    def test_a_receiver_that_asks_for_a_pause_gets_it(self, receiver: Receiver) -> None:
-        receiver.otherwise = status(429, Retry_After="1800")
-        delivery, _ = make_delivery(receiver.url)
-        assert sent(delivery) == "http_429"
-        [due] = columns(delivery, "next_attempt_at")
-        assert due - Attempt.objects.get(delivery=delivery).at > dt.timedelta(seconds=1795)
+    def test_before_its_pause_or_that_which_the_receiver_asks_for_is_over_it_is_not_sent(
+        self, receiver: Receiver
+    ) -> None:
+        for answer, least, most in ((status(503), 3, 7), (status(429, Retry_After="1800"), 1795, 1805)):
+            receiver.otherwise = answer
+            delivery, _ = make_delivery(receiver.url)
+            sent(delivery)
+            assert deliver(delivery.pk) is None
+            [due] = columns(delivery, "next_attempt_at")
+            pause = due - Attempt.objects.get(delivery=delivery).at
+            assert dt.timedelta(seconds=least) < pause < dt.timedelta(seconds=most)
 
     def test_after_the_last_try_it_has_failed_and_can_be_sent_again_by_order(self, receiver: Receiver) -> None:
         receiver.answers.extend([status(500)] * 4)
@@ -168,17 +140,6 @@ class TestTries:
         assert columns(delivery, "status", "attempts", "tries") == (DELIVERED, 5, 1)
         assert events(delivery.webhook)[-1][0] == "webhook.resent"
         assert {got.id for got in receiver.got} == {delivery.message}
-
-    def test_its_log_says_when_how_and_for_how_long(self, receiver: Receiver) -> None:
-        receiver.answers.append(status(502))
-        delivery, _ = make_delivery(receiver.url)
-        sent(delivery), sent(delivery)
-        first, second = Attempt.objects.filter(delivery=delivery).order_by("number")
-        assert [(each.number, each.result, each.status) for each in (first, second)] == [
-            (1, "http_502", 502), (2, "delivered", 204),
-        ]  # fmt: skip
-        assert all(each.duration is not None and each.duration > dt.timedelta(0) for each in (first, second))
-        assert (first.why, second.why) == ("The receiver answered 502.", "The receiver took it.")
 
 
 class TestWorkers:
@@ -286,6 +247,7 @@ class TestWebhooksThatEnd:
         assert not delivery.webhook.enable(by=SYSTEM)
         assert columns(delivery, "status", "result") == (FAILED, "removed")
         assert not fresh(delivery).send_again(by=SYSTEM)
+        assert delivery.webhook.rotate(by=SYSTEM) == ""
 
     def test_without_the_key_of_its_secret_nothing_is_sent_and_a_rotation_mends_it(
         self, receiver: Receiver, settings: Any
@@ -327,12 +289,6 @@ class TestSecrets:
         assert receiver.got[1].verified(new)
         assert len(receiver.got[1].headers["webhook-signature"].split()) == 1
 
-    def test_one_that_was_removed_meanwhile_is_given_none(self) -> None:
-        webhook, _ = make_webhook()
-        Webhook.objects.get(pk=webhook.pk).remove(by=SYSTEM)
-        assert webhook.rotate(by=SYSTEM) == ""
-        assert not Event.objects.filter(subject=webhook.subject, kind="webhook.rotated").exists()
-
     def test_the_installations_key_may_be_rotated_too(self, receiver: Receiver, settings: Any) -> None:
         delivery, secret = make_delivery(receiver.url)
         settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
@@ -349,12 +305,3 @@ def test_old_messages_are_cleared_and_what_is_in_hand_is_not() -> None:
     outbox.clear()
     left = set(Delivery.objects.filter(pk__in=[old.pk, held.pk, young.pk]).values_list("pk", flat=True))
     assert left == {held.pk, young.pk}
-
-
-def test_the_same_thing_is_told_once() -> None:
-    team = make_team()
-    webhook, _ = make_webhook(team=team)
-    gate = make_gate(team=team)
-    assert [each.webhook_id for each in of(gate)] == [webhook.pk]
-    later(of(gate)[0])
-    assert (of(gate)[0].pk, 0) in Delivery.objects.first_due(webhook.pk)

@@ -1,4 +1,4 @@
-"""`python -m tests.checkpoints.events.database_acts ask|approve|newest|begin|finish` acts there."""
+"""`python -m tests.checkpoints.events.database_acts ask|approve|newest` acts there."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from django.contrib.auth.models import User  # noqa: E402 - Django must be set u
 from approvals.models import Gate  # noqa: E402
 from checkpoints.audit import sealer  # noqa: E402
 from checkpoints.events import commit_order  # noqa: E402
-from checkpoints.models import Run  # noqa: E402
-from tests.factories import ann, decide, driven_runs, make_card, make_gate, make_team  # noqa: E402
+from tests.factories import ann, decide, make_card, make_gate, make_team  # noqa: E402
 from tests.harness.signed_in_clients import signed_in  # noqa: E402
 
 
@@ -44,26 +43,6 @@ def newest() -> dict[str, Any]:
     return {"cursor": str(commit_order.newest_cursor()), "seal": seal.pk if seal else None}
 
 
-def begin(item: str) -> dict[str, Any]:
-    """Start an errand, as far as its gate."""
-    run = driven_runs.advance_to_rest(driven_runs.make_run("errand", item=item, amount="12.00"))
-    return {"run": run.pk, "status": run.status}
-
-
-def finish(number: str) -> dict[str, Any]:
-    """Let Ann approve an errand, and let it go on to its end."""
-    run = Run.objects.get(pk=number)
-    driven_runs.decide(run)
-    driven_runs.advance_to_rest(run)
-    return {"status": run.status, "state": driven_runs.state(run)}
-
-
 if __name__ == "__main__":
-    verbs: dict[str, Callable[..., dict[str, Any]]] = {
-        "ask": ask,
-        "approve": approve,
-        "newest": newest,
-        "begin": begin,
-        "finish": finish,
-    }
+    verbs: dict[str, Callable[..., dict[str, Any]]] = {"ask": ask, "approve": approve, "newest": newest}
     sys.stdout.write(json.dumps(verbs[sys.argv[1]](*sys.argv[2:])))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
-from itertools import pairwise
+from contextlib import asynccontextmanager, contextmanager
 from unittest import mock
 
 import psycopg
@@ -17,13 +15,17 @@ import redis
 from asgiref.sync import sync_to_async
 from channels.db import database_sync_to_async
 from django.db import connection, transaction
-from django.test import override_settings
+from django.test import Client, override_settings
 
 from checkpoints.actors import SYSTEM
 from checkpoints.events import event_log, tailer, wakeup
 from checkpoints.events.tailer import Deliver, Tailer
 from checkpoints.events.wakeup import ring_after_commit
 from checkpoints.models import Event
+from config.health import checks as health
+from tests.factories.runs import make_run
+from tests.harness import horizon
+from tests.harness.session import Session
 from tests.harness.waiting import PATIENCE
 
 
@@ -86,41 +88,6 @@ async def test_an_event_arrives_on_its_ring(
     assert ear.count == 10
 
 
-async def test_rings_within_a_moment_of_a_look_are_one_look(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run at work cost each web process ten looks."""
-    monkeypatch.setattr(tailer, "JOINED", 0.5)
-    looks: list[float] = []
-    look = Tailer._read_all
-
-    async def counted(self: Tailer) -> float:
-        looks.append(time.monotonic())
-        return await look(self)
-
-    monkeypatch.setattr(Tailer, "_read_all", counted)
-    ear = Ear()
-    async with listening(ear):
-        await subscribed(redis_url)
-        for _ in range(20):
-            last = await sync_to_async(say)()
-            wakeup.ring()
-        await ear.hears(last)
-    assert ear.count == 20
-    assert all(later - earlier > 0.4 for earlier, later in pairwise(looks)), looks
-
-
-async def test_an_event_behind_an_open_transaction_arrives_soon_after_it(redis_url: str) -> None:
-    ear = Ear()
-    with psycopg.connect(os.environ["DATABASE_URL"]) as other:
-        other.execute("SELECT pg_current_xact_id()")
-        async with listening(ear):
-            await subscribed(redis_url)
-            subject = await sync_to_async(say)()
-            await asyncio.sleep(0.2)
-            assert subject not in ear.heard
-            other.commit()
-            await ear.hears(subject)
-
-
 @pytest.fixture
 def deaf() -> Callable[[], None]:
     def forget() -> None:
@@ -142,22 +109,6 @@ async def test_nothing_is_lost_while_redis_is_dead(deaf: Callable[[], None]) -> 
                 await ear.hears(subject)
     deaf()
     assert ear.count == 20
-
-
-async def test_a_broken_database_connection_is_made_anew(redis_url: str) -> None:
-    ear = Ear()
-    async with listening(ear) as listener:
-        await subscribed(redis_url)
-        await ear.hears(await sync_to_async(say)())
-
-        def cut() -> None:
-            from django.db import connection
-
-            connection.connection.pgconn.finish()
-
-        await asyncio.get_running_loop().run_in_executor(listener._thread, cut)
-        await ear.hears(await sync_to_async(say)())
-    assert ear.count == 2
 
 
 async def test_one_failing_delivery_does_not_silence_the_next(redis_url: str) -> None:
@@ -207,12 +158,12 @@ async def test_a_stop_that_meets_a_ring_still_stops(redis_url: str) -> None:
     """`asyncio.wait_for` swallowed the cancellation on Python 3.11, and the web process never ended: first the
     tailer's own, then redis-py's inside its listener."""
     ear = Ear()
-    for turn in range(40):
+    for turn in range(12):
         listener = Tailer(ear.deliver)
         task = asyncio.create_task(listener.run())
         while listener.cursor is None:
             await asyncio.sleep(0.0005)
-        await asyncio.sleep(turn / 2000)
+        await asyncio.sleep(turn / 600)
         listener._rung.set()
         await asyncio.sleep(0)
         task.cancel()
@@ -251,38 +202,48 @@ def woken() -> Iterator[list[str]]:
         yield names
 
 
-def test_several_events_of_a_transaction_ring_once_and_after_the_worker(woken: list[str]) -> None:
+def test_each_transaction_rings_once_after_its_commit_and_after_the_worker(woken: list[str]) -> None:
     with transaction.atomic():
         ring_after_commit()
         transaction.on_commit(lambda: woken.append("worker"))
         ring_after_commit()
-        assert woken == []
-    assert woken == ["worker", "pages"]
-
-
-def test_each_transaction_rings_for_itself(woken: list[str]) -> None:
-    for _ in range(2):
-        with transaction.atomic():
-            ring_after_commit()
-    assert woken == ["pages", "pages"]
-
-
-def test_a_transaction_that_is_rolled_back_rings_nobody(woken: list[str]) -> None:
-    with transaction.atomic():
-        ring_after_commit()
-        transaction.set_rollback(True)
-    assert woken == []
-
-
-def test_a_ring_outlives_the_rollback_of_a_later_savepoint(woken: list[str]) -> None:
-    with transaction.atomic():
-        ring_after_commit()
         with transaction.atomic():
             ring_after_commit()
             transaction.set_rollback(True)
-    assert woken == ["pages"]
-
-
-def test_outside_of_a_transaction_it_rings_at_once(woken: list[str]) -> None:
+        assert woken == []
+    assert woken == ["worker", "pages"]
+    with transaction.atomic():
+        ring_after_commit()
+        transaction.set_rollback(True)
+    assert woken == ["worker", "pages"], "of one that is rolled back nobody hears"
+    with transaction.atomic():
+        ring_after_commit()
     ring_after_commit()
-    assert woken == ["pages"]
+    assert woken == ["worker", "pages", "pages", "pages"], "and outside of a transaction it rings at once"
+
+
+@contextmanager
+def somebody_writes(servers: Session) -> Iterator[psycopg.Connection]:
+    """A transaction of a stranger in another database that has written and stays open."""
+    with psycopg.connect(servers.postgres.url("postgres"), application_name="a console") as made:
+        made.execute("SELECT pg_current_xact_id()")
+        yield made
+
+
+def test_readiness_says_who_makes_live_pages_late_and_stays_up(
+    servers: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "READERS_LATE", 0)
+    monkeypatch.setattr(health, "CHECKS", {"postgresql": health.postgresql})
+    horizon.reached()
+    with somebody_writes(servers) as stranger:
+        make_run()
+        answer = Client().get("/readyz")
+        holder = f"by process {stranger.info.backend_pid} of database postgres"
+    assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
+    assert holder in answer.json()["parts"]["readers"]
+    horizon.reached()
+    assert Client().get("/readyz").json() == {
+        "status": "ready",
+        "parts": {"postgresql": "ok", "readers": "ok", "restarts": "ok"},
+    }

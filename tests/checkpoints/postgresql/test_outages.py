@@ -1,7 +1,8 @@
-"""PostgreSQL away, hung or full: who waits is told in time, and work goes on soon after it is back."""
+"""PostgreSQL away, hung, full or behind a pooler: who waits is told in time, and work goes on soon after."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,30 +17,42 @@ import psutil
 import psycopg
 import pytest
 from django.conf import settings
+from django.db import connection, connections
 from django.db.utils import ConnectionHandler
 from django.test import Client
 
 from agents.models import Signal
 from checkpoints.models import Event, Run
-from checkpoints.postgresql import base
+from checkpoints.postgresql import base, fitness
 from checkpoints.postgresql.base import DatabaseWrapper
 from config.health.checks import BoundedChecks
-from config.local.servers import APPLICATION, DATABASE, Postgres, embedded_urls
+from config.local.servers import DATABASE, Postgres, embedded_urls
 from tests.agents.pages.moves.sent_orders import member
 from tests.agents.waits.conftest import own_agents
 from tests.factories import ann, make_team
 from tests.factories.driven_runs import make_run
 from tests.harness.altered_rows import owner
-from tests.harness.services import IMPATIENT, Service
+from tests.harness.examples import first_alone
+from tests.harness.pgbouncer import pooler
+from tests.harness.services import IMPATIENT, Service, free_port, manage, run, web_command
 from tests.harness.session import Session
 from tests.harness.signed_in_clients import session_of
 from tests.harness.waiting import PATIENCE, until
 
 SOON = 8.0  # seconds: less than a client of the pool waits, and more than a loaded machine needs
+
+
 AT_ONCE = 8  # connections
+
+
 PAGES = ("/", "/api/runs")  # of people, and of programs
+
+
 CONNECTIONS = 2  # of a small pool
+
+
 ENDED = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = %s"
+
 
 StartWeb = Callable[..., tuple[Service, str]]
 
@@ -125,16 +138,6 @@ def backend(connection: DatabaseWrapper) -> int:
     return number
 
 
-def test_a_connection_that_has_just_answered_is_not_asked_again(apart: Callable[[], DatabaseWrapper]) -> None:
-    """The question was one of eight round trips of a checkpoint that a program saves."""
-    backend(apart())
-    with mock.patch.object(base, "ALIVE", 3600.0):
-        backend(apart())
-        with mock.patch.object(base, "generators", None):
-            apart().ensure_connection()
-        apart().close()
-
-
 def test_a_connection_that_ends_right_after_it_answered_is_replaced_all_the_same(
     apart: Callable[[], DatabaseWrapper], server: Postgres
 ) -> None:
@@ -156,15 +159,13 @@ def test_readiness_says_no_in_time_while_the_server_hangs_and_while_it_is_away(
     stranger = {"X-Forwarded-For": "203.0.113.9", "Cookie": f"sessionid={'a' * 32}"}
     assert readiness(base)[1] == "ok"
     with hanging(server):
-        for _ in range(3):
-            assert readiness(base) in [(503, "no answer within 2 s"), (503, "does not answer")]
+        assert readiness(base) in [(503, "no answer within 2 s"), (503, "does not answer")]
         assert httpx.get(f"{base}/healthz", timeout=SOON).status_code == 200
         answer = httpx.get(f"{base}/readyz", headers=stranger, timeout=SOON)
     assert (answer.status_code, answer.json()) == (503, {"status": "not ready"})
     until(lambda: readiness(base)[1] == "ok", what="PostgreSQL answers again")
     server.stop()
-    for _ in range(3):
-        assert readiness(base)[0] == 503
+    assert readiness(base)[0] == 503
     assert httpx.get(f"{base}/healthz", timeout=SOON).status_code == 200
 
 
@@ -216,30 +217,8 @@ def test_a_request_that_finds_every_connection_of_the_pool_taken_is_told_to_try_
     assert [ask(path).status_code for path in PAGES] == [200, 200]
 
 
-def test_a_request_while_the_server_takes_no_more_connections_is_told_to_try_again(
-    start_web: StartWeb, server: Postgres
-) -> None:
-    _, base = start_web(IMPATIENT | embedded_urls(server))
-    cookies = {"sessionid": "a" * 32}  # which is looked for
-
-    def ask(path: str) -> httpx.Response:
-        return httpx.get(base + path, cookies=cookies, timeout=PATIENCE)
-
-    def limited(most: int) -> None:
-        with psycopg.connect(server.url(DATABASE), autocommit=True) as admin:
-            admin.execute(f"ALTER ROLE {APPLICATION} CONNECTION LIMIT {most}")
-            admin.execute(ENDED, [APPLICATION])
-
-    assert [ask(path).status_code for path in PAGES] == [302, 401]
-    limited(0)
-    with ThreadPoolExecutor(len(PAGES)) as threads:
-        for answer in threads.map(ask, PAGES):
-            is_told_to_try_again(answer)
-    limited(-1)
-    until(lambda: [ask(path).status_code for path in PAGES] == [302, 401], what="it answers again")
-
-
 __all__ = ["own_agents"]
+
 
 FULL = """
 CREATE FUNCTION refuse_for_want_of_room() RETURNS trigger LANGUAGE plpgsql AS
@@ -292,3 +271,68 @@ def test_a_worker_that_is_started_while_postgresql_is_away_waits_for_it(
     worker.says("PostgreSQL is back: the worker begins")
     worker.says(r"(?m)\bready\b")
     assert "Traceback" not in worker.log
+
+
+BOUNDS = """
+from django.db import connection
+with connection.cursor() as cursor:
+    for name in ("statement_timeout", "idle_in_transaction_session_timeout", "transaction_timeout", "jit"):
+        cursor.execute(f"SHOW {name}")
+        print(*cursor.fetchone())
+"""
+
+
+SERVICES = {
+    "migrate": [sys.executable, "-m", "config.migrate"],
+    "web": web_command(free_port()),
+    "worker": manage("worker"),
+    "sweeper": manage("sweeper"),
+}
+
+
+def connects(url: str) -> bool:
+    try:
+        psycopg.connect(url, connect_timeout=int(PATIENCE)).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def test_a_pooler_in_session_mode_changes_nothing(servers: Session) -> None:
+    """The bounds were start-up parameters: the pooler refused every connection, or dropped them."""
+    with pooler(servers, servers.postgres, "session") as url:
+        until(lambda: connects(url), what="the pooler answers")
+        told = run(*manage("shell", "-v0", "-c", BOUNDS), env={"DATABASE_URL": url})
+        assert told.stdout.split() == ["30s", "30s", "1min", "off"], told.stderr
+        swept = run(*manage("sweeper", "--once"), env={"DATABASE_URL": url})
+        assert swept.returncode == 0, swept.stderr
+
+
+@pytest.mark.parametrize("services", first_alone([["worker"], ["migrate", "web", "sweeper"]]))
+def test_a_pooler_by_transaction_is_refused_by_each_service(
+    servers: Session, start_service: Callable[..., Service], services: list[str]
+) -> None:
+    """Settings and locks of a session went to whoever came next, and nothing said so."""
+    with pooler(servers, servers.postgres, "transaction") as url:
+        until(lambda: connects(url), what="the pooler answers")
+        env = {"DATABASE_URL": url, "DATABASE_OWNER_URL": url}
+        for service in [start_service(name, SERVICES[name], env) for name in services]:
+            assert service.process.wait(PATIENCE), service.log
+            assert fitness.POOLED in service.log
+            assert "Traceback" not in service.log
+
+
+def test_a_server_that_is_too_old_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An old server refused a setting, and a hundred lines ended in the pool's timeout."""
+    assert fitness.fault() == ""
+    monkeypatch.setattr(base.DatabaseFeatures, "minimum_database_version", (99,))
+    assert fitness.fault().startswith("Holdpoint needs PostgreSQL 99 or later; DATABASE_URL leads to 18")
+
+
+def test_a_setting_that_the_server_does_not_know_yet_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL 15 and 16 do not know `transaction_timeout`, and refused every connection."""
+    monkeypatch.setitem(base.SINCE, "transaction_timeout", 990000)
+    with psycopg.connect(**connection.get_connection_params(), autocommit=True) as raw:
+        cast(base.DatabaseWrapper, connections["default"])._configure_connection(raw)
+        bounds = [raw.execute(f"SHOW {name}").fetchone() for name in ("statement_timeout", "transaction_timeout")]
+    assert bounds == [("30s",), ("0",)]

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import secrets
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
-from unittest import mock
-
 import pytest
 from django.db import DataError, connection, transaction
-from django.db.models import F, Model, QuerySet
+from django.db.models import F, Model
 from django.db.models.functions import JSONObject
 
 from approvals.models import Gate
 from checkpoints.actors import SYSTEM
-from checkpoints.models import Checkpoint, Hold, Run
+from checkpoints.models import Hold, Run
 from checkpoints.postgresql import wire
-from checkpoints.postgresql.prepared_rows import (
-    OneOf,
-    ParameterPlace,
-    PreparedRows,
-    build_insertion,
-    insert_rows,
-    next_ids,
-    prepared_statement,
-)
+from checkpoints.postgresql.prepared_rows import OneOf, ParameterPlace, PreparedRows, build_insertion, insert_rows
 from checkpoints.postgresql.sql import run_sql
 from tests.factories import make_gate, make_run, stored_runs
-from tests.factories.stored_runs import begin
 from tests.harness.sent_statements import sent
 
 JOINED = (
@@ -62,13 +48,6 @@ def test_rows_are_those_of_the_queryset_with_what_they_refer_to() -> None:
         assert ours._state.adding is False
 
 
-def test_deferred_columns_are_read_when_they_are_asked_for() -> None:
-    run, *_ = begin()
-    [found] = PreparedRows(Checkpoint.objects.filter(run=ParameterPlace(1)).defer("payload")).run(run.pk)
-    assert found.get_deferred_fields() == {"payload"}
-    assert bytes(found.payload) == bytes(Checkpoint.objects.get(pk=found.pk).payload)
-
-
 def test_each_call_reads_for_its_own_values_and_as_it_is_now() -> None:
     one, two = make_titled("one"), make_titled("two")
     statement = PreparedRows(RUNS)
@@ -77,60 +56,6 @@ def test_each_call_reads_for_its_own_values_and_as_it_is_now() -> None:
     assert statement.run([]) == []
     Run.objects.filter(pk=one.pk).update(title="another")
     assert [each.title for each in statement.run([one.pk, 2**40])] == ["another"]
-
-
-def test_a_statement_is_of_no_thread_and_of_no_connection() -> None:
-    run = make_titled("one")
-    statement = PreparedRows(RUNS)
-    assert len(statement.run([run.pk])) == 1
-
-    def elsewhere() -> list[str]:
-        try:
-            return [each.title for each in statement.run([run.pk])]
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(1) as threads:
-        assert threads.submit(elsewhere).result() == ["one"]
-
-
-def test_a_transaction_reads_what_it_has_written() -> None:
-    run = make_titled("one")
-    with transaction.atomic():
-        Run.objects.filter(pk=run.pk).update(title="mine")
-        assert [each.title for each in PreparedRows(RUNS).run([run.pk])] == ["mine"]
-        transaction.set_rollback(True)
-    assert [each.title for each in PreparedRows(RUNS).run([run.pk])] == ["one"]
-
-
-@prepared_statement
-def runs_titled(title: Any, but: Any) -> QuerySet[Run]:
-    return Run.objects.filter(title=title, reason="50 %").exclude(OneOf(F("pk"), but)).order_by("pk")
-
-
-def test_a_function_is_built_into_a_statement_once_and_takes_its_parameters_by_place() -> None:
-    title = f"titled {secrets.token_hex(4)}"
-    pks = [make_titled(title).pk for _ in range(3)]
-    assert runs_titled(title, []) == []
-    Run.objects.filter(pk__in=pks).update(reason="50 %")
-    assert [each.pk for each in runs_titled(title, [pks[1]])] == [pks[0], pks[2]]
-    with mock.patch.object(Run.objects, "filter", side_effect=AssertionError("built again")):
-        assert [each.pk for each in runs_titled(title, pks[:2])] == [pks[2]]
-
-
-@prepared_statement
-def runs_in_order(title: Any, *, newest: bool, most: int) -> QuerySet[Run]:
-    return Run.objects.filter(title=title).order_by("-pk" if newest else "pk")[:most]
-
-
-def test_keywords_choose_among_statements_which_are_each_built_once() -> None:
-    title = f"titled {secrets.token_hex(4)}"
-    pks = [make_titled(title).pk for _ in range(3)]
-    assert [each.pk for each in runs_in_order(title, newest=False, most=2)] == pks[:2]
-    assert [each.pk for each in runs_in_order(title, newest=True, most=2)] == pks[:0:-1]
-    with mock.patch.object(Run.objects, "filter", side_effect=AssertionError("built again")):
-        assert [each.pk for each in runs_in_order(title, newest=False, most=2)] == pks[:2]
-        assert [each.pk for each in runs_in_order(title, newest=True, most=2)] == pks[:0:-1]
 
 
 HOLD = {"kind": Hold.Kind.LEGAL, "reason": "court", "by": "system"}
@@ -167,12 +92,6 @@ def test_a_list_a_null_and_a_time_by_the_database_come_back_as_they_went(togethe
         assert (there.likeness, there.deadline, there.checkpoint) == (alike, gate.deadline, gate.checkpoint)
 
 
-def test_what_is_too_long_for_its_column_is_refused_and_not_cut() -> None:
-    run = make_run()
-    with pytest.raises(DataError, match="too long"):
-        insert_rows([Hold(run=run, subject="x" * 121, **HOLD)])
-
-
 def test_what_goes_beside_is_one_statement_with_the_rows() -> None:
     run, other = make_run(), make_run()
     held = Hold(run=other, subject="legal:0", **HOLD)
@@ -197,25 +116,6 @@ def test_a_fault_beside_writes_nothing() -> None:
     with pytest.raises(DataError, match="too long"):
         run_sql(sql, params, extras=build_insertion([Hold(run=run, subject="x" * 121, **HOLD)]))
     assert not Hold.objects.filter(run=run).exists()
-
-
-@pytest.mark.parametrize("many", [1, 3])
-def test_ids_are_taken_for_several_models_by_one_statement_and_no_row_gets_them_again(many: int) -> None:
-    run = make_run()
-    with sent() as statements:
-        ids = next_ids(many, Hold, Gate)
-    assert (len(statements), len(ids), len(ids[0])) == (1, many, 2)
-    holds = [Hold(pk=pk, run=run, subject=f"legal:{pk}", **HOLD) for pk, _ in ids]
-    insert_rows(holds)
-    later = Hold.objects.create(run=run, subject="legal:later", **HOLD)
-    assert {hold.pk for hold in Hold.objects.filter(run=run)} == {pk for pk, _ in ids} | {later.pk}
-    assert not holds[0]._state.adding
-
-
-def test_none_is_no_statement() -> None:
-    with sent() as statements:
-        insert_rows([])
-    assert not statements
 
 
 def ran(number: int) -> int | None:

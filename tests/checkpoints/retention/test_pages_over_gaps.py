@@ -11,7 +11,6 @@ from django.test import Client
 from agents.errors import RewindRefused
 from agents.moves import rewind
 from approvals.models import Gate
-from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Checkpoint, Event, EventText, Hold, Run
 from checkpoints.runs import holds
@@ -20,7 +19,7 @@ from tests.agents.pages.test_run_page import page_of, text_of
 from tests.factories import READER, ann, bob, eve, make_team, make_user
 from tests.harness.signed_in_clients import signed_in
 
-from .pruned_runs import at, ended, keep, pruned, seqs
+from .pruned_runs import ended, keep, pruned, seqs
 
 
 @pytest.fixture(scope="module")
@@ -32,16 +31,6 @@ def gone() -> tuple[Run, User]:
     return run, bob(run.team)
 
 
-@pytest.fixture(scope="module")
-def twice() -> tuple[Run, User]:
-    """Another, of which the last five are left, after two prunes."""
-    run = of_a_team(ended(100))
-    for most in (10, 5):
-        keep(run, keep_last=most)
-        pruned()
-    return run, bob(run.team)
-
-
 def of_a_team(run: Run) -> Run:
     """The run, in a team whose members may see it."""
     Run.objects.filter(pk=run.pk).update(team=make_team())
@@ -49,7 +38,7 @@ def of_a_team(run: Run) -> Run:
     return run
 
 
-def test_the_timeline_draws_the_gap_in_words(gone: tuple[Run, User]) -> None:
+def test_the_timeline_draws_the_gap_in_words_and_those_that_follow_it_are_shown(gone: tuple[Run, User]) -> None:
     run, reader = gone
     html = page_of(run, reader)
     text = text_of(html)
@@ -58,17 +47,22 @@ def test_the_timeline_draws_the_gap_in_words(gone: tuple[Run, User]) -> None:
     assert f"under the retention policy {run.plan.agent}" in text
     assert "Earlier checkpoints" not in text, "there are none"
     assert "1 branch" not in text, "what follows a gap was not rewound"
+    page = page_of(run, reader, "?at=92")
+    assert 'class="tree"' in page
+    assert "Difference to 91" not in page
+    assert "Whole state" not in page  # there is nothing to choose
+    # A reader of several took the new anchor for one that only it builds on: "This checkpoint does not verify".
+    for seq in (93, 97, 101):
+        text = text_of(page_of(run, reader, f"?at={seq}"))
+        assert f"Difference to {seq - 1}" in text
+        assert "does not verify" not in text
 
 
-def test_gaps_side_by_side_are_one_row(twice: tuple[Run, User]) -> None:
-    run, reader = twice
-    assert run.gaps.count() == 2
-    assert "96 checkpoints" in text_of(page_of(run, reader))
-
-
-def test_a_removed_checkpoint_answers_that_it_is_gone_and_why(gone: tuple[Run, User]) -> None:
+def test_a_removed_checkpoint_answers_that_it_is_gone_and_why_and_takes_no_name(gone: tuple[Run, User]) -> None:
     run, reader = gone
     client = signed_in(reader)
+    assert client.post(names(run, 7), {"name": "too late"}).status_code == 410
+    assert standing(run) == []
     for address in (f"/runs/{run.pk}/checkpoints/40/", f"/runs/{run.pk}/?at=40"):
         response = client.get(address)
         assert response.status_code == 410
@@ -80,47 +74,11 @@ def test_a_removed_checkpoint_answers_that_it_is_gone_and_why(gone: tuple[Run, U
     assert f"under the retention policy {run.plan.agent} (version 1)" in problem["detail"]
 
 
-def test_the_first_that_is_left_is_shown_without_what_it_follows(gone: tuple[Run, User]) -> None:
-    run, reader = gone
-    page = page_of(run, reader, "?at=92")
-    assert 'class="tree"' in page
-    assert "Difference to 91" not in page
-    assert "Whole state" not in page  # there is nothing to choose
-
-
-def test_those_that_are_left_are_shown_with_what_they_changed(gone: tuple[Run, User]) -> None:
-    """A reader of several took the new anchor for one that only it builds on: "This checkpoint does not verify"."""
-    run, reader = gone
-    for seq in range(93, 102):
-        text = text_of(page_of(run, reader, f"?at={seq}"))
-        assert f"Difference to {seq - 1}" in text
-        assert "does not verify" not in text
-
-
-def test_a_reader_of_several_reads_over_the_gap_whatever_comes_first(twice: tuple[Run, User]) -> None:
-    run, _ = twice
-    left = seqs(run)
-    states = {seq: store.load_checkpoint(at(run, seq)).state for seq in left}
-    for order in (left, left[::-1], [*left[2:], *left[:2]]):
-        with store.reading():
-            store.expect([at(run, order[0]), at(run, order[-1])])
-            assert {seq: store.load_checkpoint(at(run, seq)).state for seq in order} == states
-
-
 def test_nobody_goes_back_to_what_is_gone(gone: tuple[Run, User]) -> None:
     run, _ = gone
     with pytest.raises(RewindRefused, match=r"Checkpoint 40 of .* was removed on .* under the retention policy"):
         rewind.rewind(run, to=40, by=ann(run.team))
     assert seqs(run)[-1] == 101
-
-
-def test_two_that_are_left_are_compared_over_the_gap() -> None:
-    run = of_a_team(ended(100))
-    keep(run, keep_last=10, keep_decisions=True)
-    pruned()
-    reader = bob(run.team)
-    response = signed_in(reader).get(f"/runs/{run.pk}/comparisons/?a=1&b=95")
-    assert response.status_code == 200
 
 
 def test_a_closed_gate_whose_state_is_gone_says_so() -> None:
@@ -195,15 +153,16 @@ def test_a_named_checkpoint_is_kept_shown_and_told_of(run: Run, client: Client) 
     assert 7 in seqs(run)
 
 
-def test_without_words_it_is_named_after_its_number_and_another_name_takes_its_place(run: Run, client: Client) -> None:
+def test_another_name_takes_its_place_and_one_that_is_taken_away_keeps_nothing(run: Run, client: Client) -> None:
+    answer = client.post(names(run, 7), {"name": "x" * 101})
+    assert answer.status_code == 422
+    assert "100 are the most" in text_of(answer.content.decode())
+    assert "x" * 101 in answer.content.decode()
+    assert standing(run) == []
     client.post(names(run, 7))
     assert standing(run) == ["Checkpoint 7"]
     client.post(names(run, 7), {"name": "two"})
     assert standing(run) == ["two"]
-
-
-def test_a_name_that_is_taken_away_keeps_nothing(run: Run, client: Client) -> None:
-    client.post(names(run, 7), {"name": "one"})
     client.post(f"{names(run, 7)}removals/")
     assert standing(run) == []
     assert Event.objects.filter(run_id=run.pk, kind="checkpoint.unnamed").count() == 1
@@ -212,22 +171,6 @@ def test_a_name_that_is_taken_away_keeps_nothing(run: Run, client: Client) -> No
     keep(run, keep_last=5)
     pruned()
     assert 7 not in seqs(run)
-
-
-def test_a_name_that_is_too_long_is_refused_with_what_was_typed(run: Run, client: Client) -> None:
-    answer = client.post(names(run, 7), {"name": "x" * 101})
-    assert answer.status_code == 422
-    assert "100 are the most" in text_of(answer.content.decode())
-    assert "x" * 101 in answer.content.decode()
-    assert standing(run) == []
-
-
-def test_what_is_gone_takes_no_name(run: Run, client: Client) -> None:
-    keep(run, keep_last=5)
-    pruned()
-    answer = client.post(names(run, 7), {"name": "too late"})
-    assert answer.status_code == 410
-    assert standing(run) == []
 
 
 def test_a_reader_sees_names_and_may_give_none(run: Run) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import pytest
 from django.db import connection, transaction
@@ -13,13 +12,12 @@ from django.db import connection, transaction
 from checkpoints import crash_points, store, tasks
 from checkpoints.actors import SYSTEM
 from checkpoints.audit.verify_runs import verify_run
-from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, NotVerified
+from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint
 from checkpoints.layout import rows
-from checkpoints.models import Checkpoint, Chunk, Hold, Prune, RetentionPolicy, Run
-from checkpoints.retention import chunks, delete_batch, prune_line, prunes, reading, rules
-from checkpoints.retention.prunes import AlreadyPruning, hold_prune_lock
+from checkpoints.models import Chunk, Hold, Prune, Run
+from checkpoints.retention import chunks, delete_batch, prune_line, prunes, reading
+from checkpoints.retention.prunes import hold_prune_lock
 from checkpoints.runs import holds
-from checkpoints.store import Header
 from checkpoints.store.claims import Claim
 from checkpoints.store.gaps import RemovalReason
 from tests.factories.stored_runs import REWIND
@@ -27,7 +25,7 @@ from tests.harness import services
 from tests.harness.examples import first_alone
 from tests.harness.waiting import until
 
-from .pruned_runs import at, elsewhere, ended, grown, header, keep, looked, more, ordered, pruned, seqs, take
+from .pruned_runs import at, elsewhere, ended, grown, header, keep, more, ordered, pruned, seqs
 
 
 def while_removing(monkeypatch: pytest.MonkeyPatch, do: Callable[[], Any]) -> list[Any]:
@@ -62,44 +60,51 @@ def test_a_writer_of_the_run_that_is_pruned_waits_for_moments_and_goes_on(monkey
     assert verify_run(run) == []
 
 
-@pytest.mark.parametrize("seq", [7, None])
-def test_a_legal_hold_comes_first_or_is_told_that_it_came_too_late(
-    monkeypatch: pytest.MonkeyPatch, seq: int | None
+def rewind(run: Run, claim: Claim) -> Any:
+    return store.move_head(store.load_checkpoint(at(run, 7)), {}, claim=claim, header=REWIND)
+
+
+@pytest.mark.parametrize(
+    ("act", "came_of_it"),
+    first_alone(
+        [
+            (lambda run, claim: holds.hold(run, 7, "x", by=SYSTEM), CheckpointRemoved),
+            (lambda run, claim: store.fork(at(run, 7), by=SYSTEM), NoSuchCheckpoint),
+            (rewind, NoSuchCheckpoint),
+            (lambda run, claim: holds.hold(run, None, "x", by=SYSTEM), Hold),
+        ],
+        2,
+    ),
+    ids=["hold", "fork", "rewind", "hold of the whole run"],
+)
+def test_what_wants_a_checkpoint_that_is_being_removed_comes_too_late(
+    monkeypatch: pytest.MonkeyPatch, act: Callable[[Run, Claim], Any], came_of_it: type[Any]
 ) -> None:
-    run = ended(60)
-    keep(run, keep_last=10)
-    [came] = while_removing(monkeypatch, lambda: holds.hold(run, seq, "x", by=SYSTEM))
-    assert isinstance(came, CheckpointRemoved if seq else Hold)
-    assert seqs(run)[0] == 52
-
-
-def test_a_rewind_to_what_is_being_removed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     run, claim, _ = grown(60)
-    target = store.load_checkpoint(at(run, 7))
+    target = at(run, 7)
+    monkeypatch.setitem(globals(), "at", lambda *_: target)
     keep(run, keep_last=10)
-    [came] = while_removing(monkeypatch, lambda: store.move_head(target, {}, claim=claim, header=REWIND))
-    assert isinstance(came, NoSuchCheckpoint)
+    [came] = while_removing(monkeypatch, lambda: act(run, claim))
+    assert isinstance(came, came_of_it)
     assert verify_run(run) == []
-
-
-def test_a_fork_from_what_is_being_removed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = ended(60)
-    id = at(run, 7)
-    keep(run, keep_last=10)
-    [came] = while_removing(monkeypatch, lambda: store.fork(id, by=SYSTEM))
-    assert isinstance(came, NoSuchCheckpoint)
     assert Run.objects.filter(lineage=run.pk).count() == 1
 
 
 def test_a_hold_or_a_move_after_the_look_is_seen_under_the_lock() -> None:
     """What was prepared is not removed where somebody held, rewound or revived the run meanwhile."""
-    for change in (
-        lambda run, claim: holds.hold(run, 7, "x", by=SYSTEM),
-        lambda run, claim: holds.hold(run, None, "x", by=SYSTEM),
-        lambda run, claim: store.move_head(store.load_checkpoint(at(run, 55)), {}, claim=claim, header=REWIND),
-        lambda run, claim: store.fork(at(run, 7), by=SYSTEM),
-    ):
+    changes: tuple[tuple[str, Callable[[Run, Claim], Any]], ...] = (
+        ("running", lambda run, claim: holds.hold(run, 7, "x", by=SYSTEM)),
+        ("running", lambda run, claim: holds.hold(run, None, "x", by=SYSTEM)),
+        (
+            "running",
+            lambda run, claim: store.move_head(store.load_checkpoint(at(run, 55)), {}, claim=claim, header=REWIND),
+        ),
+        ("running", lambda run, claim: store.fork(at(run, 7), by=SYSTEM)),
+        ("failed", lambda run, claim: Run.objects.filter(pk=run.pk).update(status="running")),
+    )
+    for status, change in changes:
         run, claim, _ = grown(60)
+        Run.objects.filter(pk=run.pk).update(status=status)
         history = reading.history_of(run.pk)
         portion = delete_batch.prepared(run.pk, run.pk, history, list(range(2, 40)))
         change(run, claim)
@@ -109,7 +114,7 @@ def test_a_hold_or_a_move_after_the_look_is_seen_under_the_lock() -> None:
 
 
 def test_two_pruners_of_one_order_remove_everything_once() -> None:
-    runs = [ended(80) for _ in range(4)]
+    runs = [ended(80) for _ in range(2)]
     for run in runs:
         keep(run, keep_last=10)
     prune = ordered()
@@ -124,30 +129,16 @@ def test_two_pruners_of_one_order_remove_everything_once() -> None:
     for thread in [elsewhere(both), elsewhere(both)]:
         thread.join()
     prune.refresh_from_db()
-    assert (prune.status, prune.removed) == (Prune.Status.DONE, 4 * 71)
+    assert (prune.status, prune.removed) == (Prune.Status.DONE, 2 * 71)
     for run in runs:
         assert verify_run(run) == []
         assert sum(gap.last_seq - gap.first_seq + 1 for gap in run.gaps.all()) == 71
 
 
-def test_a_second_order_waits_until_the_first_is_done() -> None:
-    run = ended(60)
-    keep(run, keep_last=10)
-    one, two = looked(), looked()
-    prunes.order(one, seen=bytes(one.digest), by=SYSTEM)
-    with pytest.raises(AlreadyPruning):
-        prunes.order(two, seen=bytes(two.digest), by=SYSTEM)
-    assert prunes.apply(one)
-    prunes.order(two, seen=bytes(two.digest), by=SYSTEM)
-    assert prunes.apply(two)
-    two.refresh_from_db()
-    assert two.removed == 0
-
-
-@pytest.mark.parametrize("point", crash_points.OF_PRUNES)
+@pytest.mark.parametrize("point", first_alone(crash_points.OF_PRUNES))
 @pytest.mark.parametrize("hit", first_alone([1, 2]))
 def test_a_prune_that_is_killed_is_gone_on_with(point: str, hit: int) -> None:
-    runs = [ended(150) for _ in range(3)]
+    runs = [ended(150) for _ in range(2)]
     for run in runs:
         keep(run, keep_last=10)
     states = {run.pk: store.load(run).state for run in runs}
@@ -180,59 +171,6 @@ def about_to_free() -> tuple[Run, Claim, store.Snapshot, Prune]:
     head = more(head, claim, 70, long=False)
     keep(run, keep_last=3)
     return run, claim, head, ordered()
-
-
-def test_a_writer_that_comes_to_a_chunk_being_freed_writes_it_anew() -> None:
-    """The chunk is there and named by nothing; a save that needs it must find it or write it."""
-    run, claim, head, prune = about_to_free()
-    saved: list[store.Snapshot] = []
-
-    def point(name: str, step: str = "", value: Any = None) -> None:
-        if name == "prune_chunks" and not saved:
-            thread = elsewhere(lambda: saved.append(store.save(head, BIG, claim=claim, header=header(99))))
-            thread.join(0.3)
-            threads.append(thread)
-
-    threads: list[threading.Thread] = []
-    with mock.patch.object(crash_points, "point", point):
-        assert prunes.apply(prune)
-    threads[0].join()
-    assert store.load(run).state["doc"] == BIG["doc"]
-    assert verify_run(run) == []
-
-
-def test_what_a_writer_saves_between_the_look_for_chunks_and_the_lock_keeps_its_chunk(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    run, claim, head, prune = about_to_free()
-    real, calls = chunks._runs, list[str]()
-
-    def runs(sql: str, lineage: int) -> list[int]:
-        if "FOR NO KEY UPDATE" in sql and not calls:
-            calls.append(sql)
-            store.save(head, BIG, claim=claim, header=header(99))
-        return real(sql, lineage)
-
-    monkeypatch.setattr(chunks, "_runs", runs)
-    assert prunes.apply(prune)
-    assert calls
-    assert store.load(run).state["doc"] == BIG["doc"]
-    assert verify_run(run) == []
-
-
-def test_a_run_that_comes_to_life_after_the_dry_run_keeps_what_it_needs() -> None:
-    run = ended(60)
-    keep(run, keep_last=5)
-    prune = ordered()
-    target = store.load_checkpoint(at(run, 59))
-    Run.objects.filter(pk=run.pk).update(status="queued", wake_at=None)
-    claim = take(run)
-    store.move_head(target, {}, claim=claim, header=Header("rewind", "one", "one"))
-    assert prunes.apply(prune)
-    assert verify_run(run) == []
-    kept = rules.decide(reading.history_of(run.pk), RetentionPolicy(keep_last=5), prune.at).going
-    assert set(seqs(run)) >= {59, *range(58, 63)}
-    assert kept is not None
 
 
 def test_a_fork_that_lands_while_the_lock_for_chunks_is_waited_for_keeps_its_chunk(
@@ -272,7 +210,7 @@ def waits_for_a_lock(words: str) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-@pytest.mark.parametrize("change", [{"keep_last": 150}, {"keep_last": 10, "enabled": False}])
+@pytest.mark.parametrize("change", first_alone([{"keep_last": 150}, {"keep_last": 10, "enabled": False}]))
 def test_a_policy_that_is_changed_or_switched_off_ends_the_prune_that_follows_it(
     monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
@@ -325,12 +263,3 @@ def test_a_load_whose_rows_a_prune_rewrote_before_its_chunks_were_read_reads_the
     read, first = rows.head_trail, [stale]
     monkeypatch.setattr(rows, "head_trail", lambda pk: first.pop() if first else read(pk))
     assert store.load(run).state == state
-
-
-def test_what_is_damaged_is_a_fault_at_the_second_look_too() -> None:
-    run = ended(5)
-    newest = Checkpoint.objects.filter(run=run).latest("seq")
-    payload = bytes(newest.payload)
-    Checkpoint.objects.filter(pk=newest.pk).update(payload=payload[:-1] + bytes([payload[-1] ^ 1]))
-    with pytest.raises(NotVerified):
-        store.load(Run.objects.get(pk=run.pk))

@@ -8,12 +8,9 @@ from dataclasses import replace
 import pytest
 from django.db import transaction
 
-from checkpoints.actors import SYSTEM
-from checkpoints.models import Hold
 from checkpoints.runs import plans
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values.canonical_json import decode_canonical
-from tests.factories.stored_runs import make_run
 from tests.harness.racing_threads import meet_lock
 
 
@@ -33,6 +30,7 @@ def test_a_plan_is_stored_once_and_read_back_as_it_was_and_other_code_is_another
     assert plans.spec_of(plan) == spec
     changed = replace(spec, steps=(replace(spec.steps[0], code_hash="cd"), *spec.steps[1:]))
     assert plans.keep(changed).pk != plan.pk
+    assert StepSpec.from_json({"name": "one", "reads": ["a"], "later": 1}) == StepSpec("one", reads=("a",))
 
 
 def test_two_that_insert_the_same_plans_in_opposite_order_do_not_deadlock() -> None:
@@ -46,16 +44,12 @@ def test_two_that_insert_the_same_plans_in_opposite_order_do_not_deadlock() -> N
     assert found == [plans.keep(other).pk, plans.keep(one).pk]
 
 
-def test_steps_follow_each_other_by_name() -> None:
+def test_steps_follow_each_other_by_name_and_may_name_the_next() -> None:
     spec = make_spec()
     assert spec.step("pay").undo == "cancel_payment"
     assert [spec.next_after(step.name) for step in spec.steps] == ["review", "pay", ""]
     with pytest.raises(KeyError):
         spec.step("nope")
-
-
-def test_a_step_may_name_the_one_that_comes_after_it() -> None:
-    spec = make_spec()
     round_trip = replace(spec, steps=(*spec.steps[:2], replace(spec.steps[2], then="propose")))
     assert round_trip.next_after("pay") == "propose"
     assert round_trip.reachable("pay") == {"propose", "review", "pay"}
@@ -63,41 +57,16 @@ def test_a_step_may_name_the_one_that_comes_after_it() -> None:
     assert all("then" not in step for step in spec.to_json()["steps"])  # a plan that is stored already stays the same
 
 
-def test_a_step_with_words_of_a_later_version_is_still_read() -> None:
-    assert StepSpec.from_json({"name": "one", "reads": ["a"], "later": 1}) == StepSpec("one", reads=("a",))
-
-
-def test_freeing_a_hold_leaves_what_holds_another_run() -> None:
-    runs = [make_run(), make_run()]
-    for run in runs:
-        Hold.objects.make(run=run, checkpoint=None, kind="gate", subject="gate:9", reason="Open", by=SYSTEM)
-    assert Hold.objects.free(run=runs[0].pk, subject="gate:9", by=SYSTEM) == 1
-    assert list(Hold.objects.standing().filter(run__in=runs).values_list("run", flat=True)) == [runs[1].pk]
-
-
-def test_a_hold_is_made_once_for_one_subject_and_may_be_made_again_after_it_was_freed() -> None:
-    run = make_run()
-    for _ in range(2):
-        Hold.objects.make(run=run, checkpoint=run.head, kind="gate", subject="gate:1", reason="Open", by=SYSTEM)
-    assert Hold.objects.standing().filter(run=run).count() == 1
-    assert Hold.objects.free(run=run.pk, subject="gate:1", by=SYSTEM) == 1
-    Hold.objects.make(run=run, checkpoint=None, kind="gate", subject="gate:1", reason="Again", by=SYSTEM)
-    assert Hold.objects.filter(run=run).count() == 2
-
-
-def test_a_step_is_called_by_its_title_or_by_its_name_in_words() -> None:
+def test_titles_are_those_of_the_plan_or_names_in_words() -> None:
     spec = PlanSpec("robo", "1", steps=(StepSpec("ask_facts"), StepSpec("pay", title="Pay the refund")))
     assert [step.title for step in spec.steps] == ["Ask facts", "Pay the refund"]
     assert [spec.title_of(name) for name in ("pay", "no_step_of_it")] == ["Pay the refund", "No step of it"]
-
-
-def test_a_plan_that_was_stored_without_titles_is_read_and_found() -> None:
     spec = make_spec()
     assert all("title" not in step for step in spec.to_json()["steps"])
     assert [step.title for step in plans.spec_of(plans.keep(spec)).steps] == ["Propose", "Review", "Pay"]
 
 
-def test_another_title_is_the_same_plan_by_its_newest_title() -> None:
+def test_another_title_is_the_same_plan_by_its_newest_title_and_another_row_elsewhere() -> None:
     """Naming a step for people stopped every run of the version that was under way."""
     spec = make_spec()
     first = plans.keep(spec)
@@ -105,11 +74,7 @@ def test_another_title_is_the_same_plan_by_its_newest_title() -> None:
     assert plans.keep(titled).pk == first.pk
     first.refresh_from_db()
     assert plans.spec_of(first) == titled
-
-
-def test_another_title_of_an_agent_elsewhere_is_another_row() -> None:
-    """Its row is shared by teams: whoever sends the same plan must not give their steps other titles."""
-    spec = make_spec()
+    # Its row is shared by teams: whoever sends the same plan must not give their steps other titles.
     first = plans.keep(spec, external=True)
     titled = replace(spec, steps=(*spec.steps[:2], replace(spec.steps[2], title="Send a card")))
     assert plans.keep(titled, external=True).pk != first.pk

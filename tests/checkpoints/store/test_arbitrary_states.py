@@ -18,7 +18,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.test import override_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -29,9 +29,8 @@ from checkpoints.audit.verify_runs import verify_all, verify_run
 from checkpoints.errors import NotVerified
 from checkpoints.layout import parts
 from checkpoints.layout.rows import CheckpointRow, pages
-from checkpoints.models import Checkpoint, Chunk, Gap, Hold, Run
+from checkpoints.models import Checkpoint, Gap, Hold, Run
 from checkpoints.postgresql import xid_offset
-from checkpoints.retention import delete_batch, reading
 from checkpoints.store import Snapshot, claims
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import encode_canonical
@@ -42,21 +41,12 @@ from tests.checkpoints.retention.pruned_runs import pruned
 from tests.factories.arbitrary_states import after, states, writes
 from tests.factories.arbitrary_states import lists as list_values
 from tests.factories.stored_runs import FORMATS, REWIND, STEP, begin, small_layout, starting
-from tests.harness.examples import many
+from tests.harness.examples import first_alone, many
 from tests.harness.services import run
 from tests.harness.session import Session
-from tests.rolling_updates.databases import Database, copy_of, released
+from tests.rolling_updates.databases import Database, released
 
 slow = settings(max_examples=many(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-
-
-def reanchor(head: Snapshot) -> None:
-    """Write a checkpoint anew as an anchor, as a prune does that removes those before it."""
-    places = reading.history_of(head.run_id).places
-    with transaction.atomic():
-        delete_batch.write_anchors(
-            head.run_id, head.lineage, delete_batch.prepare_anchors(head.run_id, head.lineage, places, [head.seq])
-        )
 
 
 def assert_same(loaded: Snapshot, saved: Snapshot, state: dict[str, Any]) -> None:
@@ -100,8 +90,8 @@ def _whatever_is_saved_is_loaded_again(data: st.DataObject, state: dict[str, Any
     assert verify_run(run) == []
 
 
-@pytest.mark.parametrize("list_format", FORMATS)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("list_format", first_alone(FORMATS[::-1]))
+@pytest.mark.parametrize("seed", first_alone([1, 2]))
 def test_a_long_run_of_growing_and_trimmed_lists_is_loaded_again(seed: int, list_format: type[ListDigest]) -> None:
     rng = random.Random(seed)
     with starting(list_format):
@@ -123,37 +113,8 @@ def test_a_long_run_of_growing_and_trimmed_lists_is_loaded_again(seed: int, list
     assert verify_run(run) == []
 
 
-def test_anchors_share_what_was_sealed_before() -> None:
-    run, claim, head = begin(messages=[], doc="d" * 50_000)
-    rng = random.Random(5)
-    for _ in range(300):
-        head = store.save(head, {"messages": Append([rng.randbytes(500).hex()])}, claim=claim, header=STEP)
-    stored = sum(len(chunk.payload) for chunk in Chunk.objects.filter(lineage=run.lineage))
-    assert stored < 300 * 1000, "a stretch of the list, or the document, was stored twice"
-    store.fork(head.id, by=SYSTEM)
-    # The fork seals the tail since the last anchor, and nothing again.
-    forked = sum(len(chunk.payload) for chunk in Chunk.objects.filter(lineage=run.lineage))
-    assert forked - stored < 64 * 1000
-
-
-def test_a_very_long_list_keeps_its_manifest_short() -> None:
-    run, claim, head = begin(log=[])
-    for n in range(40):
-        head = store.save(
-            head, {"log": Append([f"{n} {i} " + "x" * 500 for i in range(500)])}, claim=claim, header=STEP
-        )
-        if n % 2:
-            head = store.move_head(head, {}, claim=claim, header=REWIND)
-            head = store.move_head(store.load_checkpoint(head.id), {}, claim=claim, header=REWIND)
-    forked = store.fork(head.id, by=SYSTEM)
-    manifest = Checkpoint.objects.get(run=forked)
-    assert len(manifest.payload) < 16_000
-    assert len(store.load(forked).state["log"]) == 20_000
-    assert verify_run(run) == verify_run(forked) == []
-
-
 @given(st.data(), st.sampled_from(FORMATS))
-@settings(max_examples=many(800), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=many(200), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_a_lists_digest_depends_on_its_items_alone(data: st.DataObject, list_format: type[ListDigest]) -> None:
     """Whatever was appended, spliced, sealed, removed and loaded in between."""
     with small_layout():
@@ -172,44 +133,13 @@ def test_a_lists_digest_depends_on_its_items_alone(data: st.DataObject, list_for
             assert (part.length, part.size) == (len(value), len(encode_canonical(value)))
 
 
-@given(st.data(), states, st.sampled_from(FORMATS), st.integers(1, 5))
-@slow
-def test_digests_depend_on_the_value_and_not_on_how_it_came_about(
-    data: st.DataObject, state: dict[str, Any], list_format: type[ListDigest], every: int
-) -> None:
-    with starting(list_format), small_layout(every):
-        _digests_depend_on_the_value(data, state)
-
-
-def _digests_depend_on_the_value(data: st.DataObject, state: dict[str, Any]) -> None:
-    _, claim, head = begin()
-    straight = store.save(head, state, claim=claim, header=STEP)
-    _, claim, head = begin()
-    for name in data.draw(st.permutations(sorted(state))):
-        head = store.save(head, {name: "something else"}, claim=claim, header=STEP)
-        value = state[name]
-        if isinstance(value, list) and value:
-            cut = data.draw(st.integers(0, len(value)))
-            head = store.save(head, {name: value[cut:] or ["?"]}, claim=claim, header=STEP)
-            front = Splice(0, 0 if value[cut:] else 1, value[:cut])
-            head = store.save(head, {name: front}, claim=claim, header=STEP)
-        else:
-            head = store.save(head, {name: value}, claim=claim, header=STEP)
-        if data.draw(st.booleans()):
-            reanchor(head)
-            head = store.load_checkpoint(head.id)
-    head = data.draw(st.sampled_from([head, store.load(store.fork(head.id, by=SYSTEM))]))
-    assert head.fields == straight.fields
-    assert head.state_digest == straight.state_digest
-
-
 STORED = Path(__file__).with_name("first_format.copy")
 MIGRATE = [sys.executable, "-m", "config.migrate"]
 
 
-@pytest.fixture(scope="module")
-def migrated(servers: Session) -> Iterator[Database]:
-    """A database of the release before with those rows, migrated since."""
+@pytest.fixture
+def older(servers: Session, tmp_path: Path) -> Iterator[Database]:
+    """A database of the release before with those rows, migrated since, which is this process's own meanwhile."""
     with released(servers) as database:
         with psycopg.connect(servers.postgres.url(database.name), autocommit=True) as admin:
             admin.execute("SET session_replication_role = replica")
@@ -220,13 +150,6 @@ def migrated(servers: Session) -> Iterator[Database]:
             xid_offset.raise_offset(owner, lost_ids=100)
         done = run(*MIGRATE, env=database.environment, within=300)
         assert done.returncode == 0, done.stderr
-        yield database
-
-
-@pytest.fixture
-def older(migrated: Database, tmp_path: Path) -> Iterator[Database]:
-    """A copy of it, which is this process's own database meanwhile."""
-    with copy_of(migrated) as database:
         own = connection.settings_dict["NAME"]
         use(database.name)
         try:
@@ -260,26 +183,21 @@ def assert_format(run: Run, list_format: type[ListDigest]) -> None:
     assert head.fields == {name: of_field(value, list_format) for name, value in head.state.items()}
 
 
-def test_a_new_database_begins_in_the_second_format() -> None:
-    assert_format(begin(l=["a"] * 70)[0], StretchDigest)
-
-
-def test_what_was_stored_is_read_and_verifies_and_a_flipped_byte_is_found(older: Database) -> None:
+@pytest.mark.long
+def test_what_was_stored_in_the_first_format_is_read_goes_on_in_it_and_is_pruned(older: Database) -> None:
+    """A worker of the release before takes a row in a format it does not know for damaged, and freezes the run."""
     assert Gap.objects.exists()
     assert verify_all() == []
     for each in stored():
         assert_format(each, ChainDigest)
         for row in rows_of(each):
             assert store.load_checkpoint(row.id).digest == row.digest
-    for damaged in Checkpoint.objects.all():
+    for damaged in list(Checkpoint.objects.all())[::20]:
         payload = bytes([*bytes(damaged.payload)[:-1], bytes(damaged.payload)[-1] ^ 1])
         Checkpoint.objects.filter(pk=damaged.pk).update(payload=payload)
         with pytest.raises(NotVerified):
             store.load_checkpoint(damaged.pk)
         Checkpoint.objects.filter(pk=damaged.pk).update(payload=damaged.payload)
-
-
-def test_its_runs_and_their_forks_go_on_in_the_first_format_and_are_pruned(older: Database) -> None:
     for each in stored():
         claim = claims.take_over(each, SYSTEM)
         head = store.load(each)
@@ -295,7 +213,6 @@ def test_its_runs_and_their_forks_go_on_in_the_first_format_and_are_pruned(older
         each.refresh_from_db()
         assert_format(each, ChainDigest)
         claims.release(claim, status="completed", by=SYSTEM)
-    assert verify_all() == []
     Hold.objects.filter(kind=Hold.Kind.FORK).delete()
     before = Gap.objects.count()
     assert pruned().removed
@@ -303,10 +220,6 @@ def test_its_runs_and_their_forks_go_on_in_the_first_format_and_are_pruned(older
     assert verify_all() == []
     for each in stored():
         assert_format(each, ChainDigest)
-
-
-def test_new_runs_change_their_format_once_the_update_is_finished(older: Database) -> None:
-    """A worker of the release before takes a row in a format it does not know for damaged, and freezes the run."""
     begun, claim, head = begin(l=["a"] * 70)
     assert_format(begun, ChainDigest)
     done = run(*MIGRATE, "--finish", env=os.environ | older.environment, within=300)

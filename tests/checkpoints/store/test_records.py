@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
-from unittest.mock import Mock, patch
+from unittest.mock import patch
 from uuid import UUID, uuid4
 
 import pytest
@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.audit.verify_runs import verify_run
-from checkpoints.errors import NoSuchCheckpoint, NotRecorded, NotVerified
-from checkpoints.layout import assembly, rows, snapshot
-from checkpoints.layout.payloads import join, pack, row_checksum, split, unpack
+from checkpoints.errors import NoSuchCheckpoint, NotVerified
+from checkpoints.layout import snapshot
+from checkpoints.layout.payloads import join, pack, row_checksum
 from checkpoints.models import Checkpoint, Run
-from checkpoints.postgresql import sql
 from checkpoints.store import Header, Snapshot, executions
 from checkpoints.store.header import COLUMNS
 from checkpoints.values.canonical_json import encode_canonical
@@ -89,119 +88,6 @@ def test_replaying_what_was_written_on_its_base_gives_what_was_saved(
     assert verify_run(run) == []
 
 
-@pytest.mark.parametrize("every", [1, 64])
-@pytest.mark.parametrize(
-    "write",
-    [
-        Append(["new"]),
-        Append([]),
-        Splice(1, 1, ["x" * 3000, "y"]),
-        Splice(2, 0, ["at the end"]),
-        Splice(1, 0, []),
-        ["a", "b"],
-        ["a", "b", "more"],
-        ["a", 2**70],
-        [],
-        "a word",
-        {"deep": ["x" * 3000]},
-        None,
-        DROP,
-    ],
-)
-def test_every_form_of_a_write_is_told_from_the_others(write: Any, every: int) -> None:
-    with anchors_every(every):
-        _, made = executed({"l": write}, {"other": 1}, l=["a", "b"])
-    assert forms(executions.writes_of([made[1].id])[made[1].id]) == forms({"l": write})
-
-
-@pytest.mark.parametrize("every", [1, 64])
-@pytest.mark.parametrize("write", [Append(["new"]), Append([]), Splice(0, 0, ["new"]), ["new"], [], DROP, None])
-def test_the_form_is_kept_on_a_field_that_nobody_wrote_yet(write: Any, every: int) -> None:
-    with anchors_every(every):
-        _, made = executed({"l": write})
-    assert forms(executions.writes_of([made[1].id])[made[1].id]) == forms({"l": write})
-
-
-@pytest.mark.parametrize("every", [1, 64])
-def test_on_another_base_an_append_stays_an_append_and_a_plain_list_is_written_whole(every: int) -> None:
-    with anchors_every(every):
-        written = {"log": Append(["said"]), "found": ["a", "b"], "gone": DROP, "n": 2}
-        _, made = executed(written, log=["hello"], found=["a"], n=1)
-        found = executions.writes_of([made[1].id])[made[1].id]
-        _, again = executed(found, log=["another", "talk"], found=["z", "y"], gone=True)
-    assert again[1].state == {"log": ["another", "talk", "said"], "found": ["a", "b"], "n": 2}
-    assert forms(executions.writes_of([again[1].id])[again[1].id]) == forms(written)
-
-
-def test_digests_do_not_know_in_which_form_a_value_was_written() -> None:
-    _, made = executed({"l": Append([2])}, l=[1])
-    _, plain = executed({"l": [1, 2]}, l=[1])
-    with anchors_every(1):
-        _, anchored = executed({"l": [1, 2]}, l=[1])
-    assert made[1].state_digest == plain[1].state_digest == anchored[1].state_digest
-
-
-@pytest.mark.parametrize("every", [1, 64])
-def test_an_integer_of_many_digits_stays_one_where_the_anchor_seals_what_was_appended(every: int) -> None:
-    """The state is in chunks then, so that nothing else in the row has such an integer."""
-    write = Append([2**70, *["word " * 100] * 10])
-    with anchors_every(every):
-        _, made = executed({"l": write}, l=["a"])
-    assert forms(executions.writes_of([made[1].id])[made[1].id]) == forms({"l": write})
-
-
-def test_long_lists_and_large_values_are_read_back_from_their_chunks() -> None:
-    long = [f"{n} " + "word " * 20 for n in range(2000)]
-    written: list[dict[str, Any]] = [
-        {"l": long},
-        {"l": [*long, "x" * 5000]},
-        {"m": Append(long)},
-        {"big": "y" * 9000, "l": Append(["z"])},
-    ]
-    for every in (1, 64):
-        with anchors_every(every):
-            _, made = executed(*written)
-        found = executions.writes_of(head.id for head in made[1:])
-        assert [forms(each) for each in found.values()] == [forms(each) for each in written]
-
-
-@contextmanager
-def statements() -> Iterator[Mock]:
-    """Counts what goes to the database past Django's cursor."""
-    counted = Mock(wraps=sql.run_sql)
-    with ExitStack() as stack:
-        for module in (rows, assembly, executions):
-            stack.enter_context(patch.object(module, "run_sql", counted))
-        yield counted
-
-
-def test_many_records_cost_a_few_queries() -> None:
-    _, claim, head = begin(l=[], doc="d" * 5000)
-    ids = []
-    for n in range(150):
-        written = {"l": [*head.state["l"], n] if n % 2 else Append([n]), "doc": f"{n}" + "d" * 3000}
-        head = store.save(head, written, claim=claim, header=EXECUTED)
-        ids.append(head.id)
-    with statements() as run_sql:
-        found = executions.writes_of(ids)
-    assert run_sql.call_count <= 4
-    assert [len(found[id]["l"]) if n % 2 else found[id]["l"].items for n, id in enumerate(ids)] == [
-        n + 1 if n % 2 else [n] for n in range(150)
-    ]
-    assert found[ids[7]]["doc"] == "7" + "d" * 3000
-
-
-def test_what_made_no_checkpoint_by_executing_has_no_writes() -> None:
-    _, claim, head = begin(n=0)
-    moved = store.move_head(head, {"n": 1}, claim=claim, header=REWIND)
-    for id in (head.id, moved.id):
-        with pytest.raises(NotRecorded):
-            executions.writes_of([id])
-    with pytest.raises(NoSuchCheckpoint):
-        executions.writes_of([uuid4()])
-    assert executions.writes_of([]) == {}
-
-
 @contextmanager
 def damaged(id: UUID, **columns: Any) -> Iterator[None]:
     """A checkpoint's row with these columns, and put back."""
@@ -221,12 +107,6 @@ def test_a_record_that_was_tampered_with_is_not_replayed(column: str) -> None:
             executions.writes_of([made[1].id])
 
 
-def test_a_plain_list_is_not_replayed_when_the_rows_it_builds_on_are_damaged() -> None:
-    _, made = executed({"l": ["a", "b"]}, {"l": ["a", "b", "c"]}, l=["a"])
-    with damaged(made[1].id, checksum=bytes(16)), pytest.raises(NotVerified):
-        executions.writes_of([made[2].id])
-
-
 def test_a_plain_list_is_checked_by_the_digest_of_its_state_as_a_load_does() -> None:
     """A row whose checksum fits what was put there was taken at its word."""
     _, made = executed({"l": ["a", "b"]}, {"l": ["a", "b", "c"]}, l=["a"])
@@ -238,22 +118,7 @@ def test_a_plain_list_is_checked_by_the_digest_of_its_state_as_a_load_does() -> 
         executions.writes_of([made[2].id])
 
 
-def test_an_execution_s_anchor_without_its_writes_is_not_replayed() -> None:
-    with anchors_every(1):
-        run, made = executed({"n": 1}, n=0)
-    row = Checkpoint.objects.get(pk=made[1].id)
-    ops, lines = split(unpack(row.codec, bytes(row.payload)))
-    assert ops == [["set", "n"], ["wrote", [["set", "n"]], 1]]
-    codec, payload = pack(join(ops[:1], lines[:1]), wide=False)
-    codec |= made[1].list_format.CODEC
-    checksum = row_checksum(bytes(row.digest), row.anchor_seq, codec, payload)
-    Checkpoint.objects.filter(pk=row.pk).update(codec=codec, payload=payload, checksum=checksum)
-    assert store.load(run).state == {"n": 1}
-    with pytest.raises(NotVerified, match="its ops do not fit"):
-        executions.writes_of([row.pk])
-
-
-def test_the_executions_of_a_lineage_are_those_of_all_its_runs_and_branches() -> None:
+def test_executions_are_those_of_a_lineage_and_a_path_leaves_branches_out() -> None:
     run, made = executed({"n": 1}, {"n": 2}, n=0)
     claim = take_again(run)
     moved = store.move_head(made[1], {}, claim=claim, header=REWIND)
@@ -271,14 +136,6 @@ def test_the_executions_of_a_lineage_are_those_of_all_its_runs_and_branches() ->
     for name in COLUMNS:
         column = getattr(row, name)
         assert getattr(found[2], name) == (bytes(column) if isinstance(column, memoryview) else column), name
-
-
-def take_again(run: Run) -> Any:
-    Run.objects.filter(pk=run.pk).update(lease_until=run.created_at)
-    return take(run)
-
-
-def test_a_path_crosses_into_the_run_that_was_forked_and_leaves_branches_out() -> None:
     run, made = executed({"n": 1}, {"n": 2}, n=0)
     claim = take_again(run)
     moved = store.move_head(made[1], {}, claim=claim, header=REWIND)
@@ -290,3 +147,8 @@ def test_a_path_crosses_into_the_run_that_was_forked_and_leaves_branches_out() -
     assert [record.id for record in executions.path(made[2].id)] == [each.id for each in made]
     with pytest.raises(NoSuchCheckpoint):
         executions.path(uuid4())
+
+
+def take_again(run: Run) -> Any:
+    Run.objects.filter(pk=run.pk).update(lease_until=run.created_at)
+    return take(run)

@@ -1,41 +1,34 @@
-"""What one save writes and costs, what it refuses, what a rewind and a fork make of it, and where two paths part."""
+"""What one save writes, costs and refuses, what a rewind and a fork make of it, and where two paths part."""
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime
-from typing import Any, cast
-from uuid import UUID, uuid4
+import secrets
+from typing import Any
+from unittest.mock import patch
+from uuid import uuid4
 
-import psycopg
 import pytest
 from django.db import connection, transaction
 from django.test import override_settings
-from hypothesis import given
-from hypothesis import strategies as st
 
 from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.errors import Fenced, NoSuchCheckpoint, OtherLineage, StateTooLarge, ValueRefused
-from checkpoints.layout import rows
-from checkpoints.models import Checkpoint, Chunk, Event, Hold, Note
-from checkpoints.store import Header, claims, executions
-from checkpoints.store.executions import parting
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.models import Checkpoint, Chunk, Event, Hold, Note, Run
+from checkpoints.store import Header, Snapshot, claims, executions
+from checkpoints.values.canonical_json import decode_canonical
 from checkpoints.values.ops import DROP, Append, Splice
 from tests.factories.stored_runs import REWIND, STEP, begin, make_plan, make_team, take
+from tests.harness.racing_threads import meet_lock
 
 
-def test_a_step_that_keeps_its_value_cannot_change_what_was_saved() -> None:
+def test_a_list_is_saved_as_what_changed_in_it_whatever_a_step_does_with_its_value() -> None:
     run, claim, head = begin(items=[])
     mine = {"a": [1]}
     head = store.save(head, {"items": Append([mine]), "one": mine}, claim=claim, header=STEP)
     mine["a"].append(2)
     assert head.state == store.load(run).state == {"items": [{"a": [1]}], "one": {"a": [1]}}
-
-
-def test_a_plain_list_is_saved_as_what_changed_in_it() -> None:
     run, claim, head = begin(items=["x" * 1000 + str(n) for n in range(50)])
     head = store.save(head, {"items": [*head.state["items"], "new"]}, claim=claim, header=STEP)
     assert len(Checkpoint.objects.get(pk=head.id).payload) < 200
@@ -164,16 +157,6 @@ def test_a_fork_shares_its_origins_chunks_and_holds_it() -> None:
     assert store.save(store.load(forked), {"n": DROP}, claim=again, header=STEP).state == {"doc": "d" * 50_000}
 
 
-def test_the_same_key_is_the_same_run() -> None:
-    plan, team = make_plan(), make_team()
-    runs = [
-        store.start(plan=plan, team=team, title="t", values={}, first_step="one", by=SYSTEM, key=f"key-{plan.pk}")
-        for _ in range(2)
-    ]
-    assert runs[0].pk == runs[1].pk
-    assert Event.objects.filter(run_id=runs[0].pk, kind="run.started").count() == 1
-
-
 def test_a_saved_checkpoint_costs_one_statement() -> None:
     _, claim, head = begin(n=0)
     head = store.save(head, {"n": 1}, claim=claim, header=STEP)
@@ -188,70 +171,7 @@ def test_a_saved_checkpoint_costs_one_statement() -> None:
     assert claims.renew(claim)
 
 
-@pytest.mark.parametrize("sql", [rows._TRAIL, rows._HEAD_TRAIL])
-def test_a_load_reads_its_trail_alone_by_a_plan_from_when_tables_were_small(sql: str) -> None:
-    """A connection that first loaded from a new database read every row of the run in each later load."""
-    with transaction.atomic(), psycopg.RawCursor(cast(Any, connection.connection)) as cursor:
-        for table in ("checkpoints_checkpoint", "checkpoints_run"):
-            cursor.execute(f"CREATE TEMP TABLE {table} (LIKE public.{table} INCLUDING ALL) ON COMMIT DROP".encode())
-        cursor.execute(b"EXPLAIN (GENERIC_PLAN) " + sql.encode())
-        plan = "\n".join(line for (line,) in cursor.fetchall())
-    assert re.match(r"Index Scan using \S+ on checkpoints_checkpoint c ", plan), plan
-    assert re.search(r"Index Cond: .*run_id = .*seq >= .*seq <= ", plan.partition("CTE tip")[0]), plan
-
-
-def record(number: int) -> CheckpointHeader:
-    return CheckpointHeader(
-        UUID(int=number), 1, 1, number, None, "step", "one", "", 0, 1, None, None, datetime(2026, 1, 1, tzinfo=UTC), 0
-    )
-
-
-def path(*numbers: int) -> list[CheckpointHeader]:
-    return [record(number) for number in numbers]
-
-
-def seqs(records: tuple[CheckpointHeader, ...]) -> list[int]:
-    return [record.seq for record in records]
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "ancestor", "to_a", "to_b"),
-    [
-        ([1, 2, 3], [1, 2, 4, 5], 2, [3], [4, 5]),
-        ([1, 2, 3], [1, 2, 3], 3, [], []),
-        ([1], [1, 2, 3], 1, [], [2, 3]),
-        ([1, 2, 3], [1], 1, [2, 3], []),
-        ([1, 2], [1, 3], 1, [2], [3]),
-    ],
-)
-def test_two_paths_part_after_the_last_that_they_share(
-    a: list[int], b: list[int], ancestor: int, to_a: list[int], to_b: list[int]
-) -> None:
-    found = parting(path(*a), path(*b))
-    assert (found.ancestor.seq, seqs(found.to_a), seqs(found.to_b)) == (ancestor, to_a, to_b)
-
-
-@pytest.mark.parametrize(("a", "b"), [([1, 2], [3, 4]), ([], [1]), ([], [])])
-def test_paths_that_share_nothing_do_not_compare(a: list[int], b: list[int]) -> None:
-    with pytest.raises(OtherLineage):
-        parting(path(*a), path(*b))
-
-
-@given(st.data())
-def test_the_ways_lead_from_the_ancestor_to_each_in_any_tree(data: st.DataObject) -> None:
-    paths = [[0]]
-    for number in range(1, data.draw(st.integers(1, 15))):
-        paths.append([*data.draw(st.sampled_from(paths)), number])
-    a, b = data.draw(st.sampled_from(paths)), data.draw(st.sampled_from(paths))
-    found = parting(path(*a), path(*b))
-    top = a.index(found.ancestor.seq) + 1
-    assert [*a[:top], *seqs(found.to_a)] == a
-    assert [*b[:top], *seqs(found.to_b)] == b
-    assert not set(seqs(found.to_a)) & set(seqs(found.to_b))
-    assert parting(path(*b), path(*a)) == executions.CheckpointComparison(found.ancestor, found.to_b, found.to_a)
-
-
-def test_checkpoints_of_two_branches_and_of_a_fork_compare() -> None:
+def test_checkpoints_of_two_branches_and_of_a_fork_compare_and_of_two_lineages_do_not() -> None:
     _, claim, head = begin(n=0)
     first = store.save(head, {"n": 1}, claim=claim, header=STEP)
     left = store.save(first, {"n": 2}, claim=claim, header=STEP)
@@ -269,12 +189,161 @@ def test_checkpoints_of_two_branches_and_of_a_fork_compare() -> None:
         (left.run_id, "step"), (fork.pk, "fork"), (fork.pk, "step"),
     ]  # fmt: skip
     assert store.compare(forked.id, forked.id).ancestor.id == forked.id
-
-
-def test_checkpoints_of_two_lineages_do_not_compare() -> None:
     _, _, ours = begin(n=0)
     _, _, theirs = begin(n=0)
     with pytest.raises(OtherLineage, match="common ancestor"):
         store.compare(ours.id, theirs.id)
     with pytest.raises(NoSuchCheckpoint):
         store.compare(ours.id, uuid4())
+
+
+ENVIRONMENT = {"config": {"model": "large"}, "libraries": {"numpy": "2.3.1"}}
+
+
+UPCAST = Header("upcast", "one", "two")
+
+
+def origin(**values: Any) -> Snapshot:
+    """A checkpoint to fork from, in the middle of its run."""
+    _, claim, head = begin(**values)
+    made = store.save(head, {"n": 1}, claim=claim, header=STEP)
+    store.save(made, {"n": 2}, claim=claim, header=STEP)
+    return made
+
+
+def environment_of(run: Run) -> Any:
+    return decode_canonical(bytes(Run.objects.get(pk=run.pk).environment))
+
+
+def test_a_fork_inherits_what_is_not_given_and_takes_what_is() -> None:
+    source = store.start(
+        plan=make_plan(), team=make_team(), title="A run", values={"n": 0}, first_step="one", by=SYSTEM,
+        environment=ENVIRONMENT,
+    )  # fmt: skip
+    assert source.head is not None
+    same = store.fork(source.head, by=SYSTEM)
+    assert (same.plan_id, same.team_id, same.title, same.next_step) == (source.plan_id, source.team_id, "A run", "one")
+    assert environment_of(same) == ENVIRONMENT
+    plan, team = make_plan(), make_team()
+    other = store.fork(
+        source.head, by=SYSTEM, plan=plan, team=team, title="Again", next_step="two", environment={"config": {}}
+    )
+    assert (other.plan_id, other.team_id, other.title, other.next_step) == (plan.pk, team.pk, "Again", "two")
+    assert environment_of(other) == {"config": {}}
+    head = store.load(other)
+    assert (head.plan_id, head.next_step) == (plan.pk, "two")
+    assert verify_run(other) == []
+
+
+@pytest.mark.parametrize(
+    ("writes", "at"), [({"n": float("nan")}, "/n"), ({"l": Splice(5, 1)}, "/l"), ({"x": "\ud800"}, "/x")]
+)
+def test_a_fork_with_a_value_that_cannot_be_saved_makes_nothing(writes: dict[str, Any], at: str) -> None:
+    start = origin(l=[])
+    with pytest.raises(ValueRefused) as refused:
+        store.fork(start.id, by=SYSTEM, writes=writes)
+    assert refused.value.pointer == at
+    assert_no_fork(start)
+
+
+def assert_no_fork(start: Snapshot) -> None:
+    assert not Run.objects.filter(forked_from=start.id).exists()
+    assert not Checkpoint.objects.filter(parent=start.id, kind="fork").exists()
+    assert not Hold.objects.filter(checkpoint=start.id).exists()
+    forked = [decode_canonical(bytes(event.data))["from"] for event in Event.objects.filter(kind="run.forked")]
+    assert str(start.id) not in forked
+
+
+def test_a_call_that_meets_one_with_its_key_not_committed_yet_answers_with_that_ones_run() -> None:
+    start, key = origin(), secrets.token_hex(8)
+    made: list[Run] = []
+    late = meet_lock(
+        lambda: made.append(store.fork(start.id, by=SYSTEM, key=key, writes={"n": 5})),
+        lambda: store.fork(start.id, by=SYSTEM, key=key, writes={"n": 6}),
+    )
+    assert late == made[0] == store.fork(start.id, by=SYSTEM, key=key, writes={"n": 7})
+    assert store.load(late).state["n"] == 5
+    assert Run.objects.filter(forked_from=start.id).count() == Hold.objects.filter(checkpoint=start.id).count() == 1
+    assert Event.objects.filter(run_id=late.pk, kind="run.forked").count() == 1
+    plan, team, other = make_plan(), make_team(), secrets.token_hex(8)
+
+    def begin_with_key() -> Run:
+        return store.start(plan=plan, team=team, title="A run", values={}, first_step="one", by=SYSTEM, key=other)
+
+    late = meet_lock(lambda: made.append(begin_with_key()), begin_with_key)
+    assert late == made[1]
+    assert Run.objects.filter(team=team).count() == 1
+
+
+class Crash(BaseException):
+    """What no handler takes for an expected error."""
+
+
+@pytest.mark.parametrize("step", ["first_rows", "event_log.append_events", "Hold.objects.make"])
+def test_a_fork_or_a_start_with_what_cannot_be_saved_makes_nothing(step: str) -> None:
+    start = origin(doc="d" * 50_000)
+    chunks = Chunk.objects.filter(lineage=start.lineage).count()
+    with patch(f"checkpoints.store.start_and_fork.{step}", side_effect=Crash), pytest.raises(Crash):
+        store.fork(start.id, by=SYSTEM, writes={"doc": "e" * 60_000}, key=secrets.token_hex(8))
+    assert_no_fork(start)
+    assert Chunk.objects.filter(lineage=start.lineage).count() == chunks
+    assert [run.pk for run in Run.objects.filter(lineage=start.lineage)] == [start.run_id]
+
+
+def test_an_upcast_goes_on_with_the_new_plan_and_a_rewind_to_before_it_with_the_old() -> None:
+    run, claim, head = begin(total="5", old=1)
+    plan = make_plan()
+    made = store.save(head, {"amount": 5, "total": DROP}, claim=claim, header=UPCAST, plan=plan)
+    assert (made.plan_id, made.state) == (plan.pk, {"amount": 5, "old": 1})
+    run.refresh_from_db()
+    assert (run.plan_id, run.next_step, run.head) == (plan.pk, "two", made.id)
+    after = store.save(made, {"amount": 6}, claim=claim, header=STEP)
+    assert after.plan_id == store.load(run).plan_id == plan.pk
+    assert [row.plan_id for row in store.history(run)] == [plan.pk, plan.pk, head.plan_id]
+    assert verify_run(run) == []
+    # The checkpoint was of the older version, and the run's row of the newer one.
+    run, claim, head = begin(total="5")
+    store.save(head, {"amount": 5, "total": DROP}, claim=claim, header=UPCAST, plan=make_plan())
+    moved = store.move_head(store.load_checkpoint(head.id), {}, claim=claim, header=Header("rewind", "one", "one"))
+    run.refresh_from_db()
+    assert moved.plan_id == run.plan_id == head.plan_id
+    newer = make_plan()
+    moved = store.move_head(store.load_checkpoint(head.id), {}, claim=claim, header=UPCAST, plan=newer)
+    run.refresh_from_db()
+    assert moved.plan_id == run.plan_id == newer.pk
+
+
+def test_a_fork_goes_back_to_where_its_origin_came_from_as_itself() -> None:
+    """It was refused, and what moves a run over the point where it was forked had nowhere to go."""
+    run, claim, first = begin(n=0, log=["a"])
+    second = store.save(first, {"n": 1, "log": Append(["b"])}, claim=claim, header=STEP)
+    forked = store.fork(second.id, by=SYSTEM)
+    mine = take(forked)
+    moved = store.move_head(first, {"n": 7}, claim=mine, header=Header("rewind", "one", "two"))
+    forked.refresh_from_db()
+    assert (moved.run_id, moved.seq, forked.head, forked.next_step) == (forked.pk, 2, moved.id, "two")
+    assert store.load(forked).state == {"n": 7, "log": ["a"]}
+    path = executions.path(moved.id)
+    assert [(each.run_id, each.seq) for each in path] == [(run.pk, 1), (forked.pk, 2)]
+    assert executions.path(moved.id, store.load_head(forked)[1]) == path
+    later = store.save(moved, {"log": Append(["c"])}, claim=mine, header=STEP)
+    assert store.load(forked).state == later.state == {"n": 7, "log": ["a", "c"]}
+    assert verify_run(forked) == verify_run(run) == []
+    assert store.load(run).state == {"n": 1, "log": ["a", "b"]}
+
+
+def test_no_run_goes_to_a_checkpoint_that_it_does_not_stand_on() -> None:
+    run, claim, first = begin(n=0)
+    second = store.save(first, {"n": 1}, claim=claim, header=STEP)
+    forked = store.fork(first.id, by=SYSTEM)
+    mine, sibling = take(forked), store.load(store.fork(first.id, by=SYSTEM))
+    _, _, stranger = begin(n=0)
+    with pytest.raises(NoSuchCheckpoint):
+        store.fork(uuid4(), by=SYSTEM)
+    for target in (second, sibling, stranger):
+        with pytest.raises(NoSuchCheckpoint):
+            store.move_head(target, {}, claim=mine, header=Header("rewind", "one", "two"))
+    with pytest.raises(NoSuchCheckpoint):
+        store.move_head(store.load(forked), {}, claim=claim, header=Header("rewind", "one", "two"))
+    assert Checkpoint.objects.filter(run=forked).count() == 1
+    assert Run.objects.get(pk=run.pk).head == second.id

@@ -1,4 +1,4 @@
-"""Large binaries lie outside the database under their digest, whole or not at all, and nothing leads elsewhere."""
+"""Large binaries lie under their digest, whole or not at all; digests of lists are those of the two written formats."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import contextvars
 import hashlib
 import io
 import os
-import re
 import secrets
 import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
@@ -19,14 +19,23 @@ import pytest
 from django.conf import settings
 from django.core.files.storage import storages
 from django.test import override_settings
-from hypothesis import given
-from hypothesis import strategies as st
 
-from checkpoints import store
 from checkpoints.errors import NoSuchArtifact, NoTeam, NotVerified, ValueRefused
-from checkpoints.values import artifacts
-from tests.checkpoints.store.test_claims import at_once
-from tests.factories.stored_runs import STEP, begin
+from checkpoints.layout.assembly import ChunkContents
+from checkpoints.layout.parts import SealedStretch, size_of
+from checkpoints.values import artifacts, digests
+from checkpoints.values.canonical_json import encode_canonical
+from checkpoints.values.digests import (
+    LARGE,
+    ChainDigest,
+    ListDigest,
+    StretchDigest,
+    make_reference,
+    measure_line,
+    of_field,
+)
+from tests.factories.stored_runs import FORMATS
+from tests.harness.racing_threads import race
 
 
 @pytest.fixture(autouse=True)
@@ -40,23 +49,6 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
-
-
-def test_the_storage_is_under_home() -> None:
-    from config.settings import STORAGES
-
-    configured = cast(dict[str, Any], STORAGES["artifacts"])
-    assert Path(configured["OPTIONS"]["location"]) == settings.HOME / "artifacts"
-
-
-def test_what_is_kept_is_read_again(folder: Path) -> None:
-    content = secrets.token_bytes(3_000_000)
-    digest = hashlib.sha256(content).hexdigest()
-    reference = artifacts.keep(content, "image/png")
-    assert reference == {"$artifact": digest, "size": 3_000_000, "media_type": "image/png"}
-    assert artifacts.read(reference) == content
-    assert files(folder) == [folder / digest[:2] / digest]
-    assert stat.S_IMODE(files(folder)[0].stat().st_mode) == 0o600
 
 
 def test_a_stream_is_kept_from_where_it_stands_be_it_unseekable_or_empty() -> None:
@@ -73,19 +65,14 @@ def test_a_stream_is_kept_from_where_it_stands_be_it_unseekable_or_empty() -> No
     assert artifacts.missing(empty) == []
 
 
-def test_the_same_content_is_kept_once(folder: Path) -> None:
-    first = artifacts.keep(b"same", "text/plain")
-    inode = files(folder)[0].stat().st_ino
-    assert artifacts.keep(io.BytesIO(b"same"), "text/plain") == first
-    assert [path.stat().st_ino for path in files(folder)] == [inode]
-
-
-def test_many_who_keep_one_content_at_once_keep_it_once(folder: Path) -> None:
-    content = secrets.token_bytes(200_000)
-    got = at_once(8, lambda n: artifacts.keep(content))
-    assert all(each == got[0] for each in got), got
-    assert len(files(folder)) == 1
+def test_what_is_kept_is_read_again_and_kept_once_however_many_keep_it(folder: Path) -> None:
+    content = secrets.token_bytes(3_000_000)
+    digest = hashlib.sha256(content).hexdigest()
+    got = race([lambda: artifacts.keep(content, "image/png")] * 8)
+    assert got == [{"$artifact": digest, "size": 3_000_000, "media_type": "image/png"}] * 8
     assert artifacts.read(got[0]) == content
+    assert files(folder) == [folder / digest[:2] / digest]
+    assert stat.S_IMODE(files(folder)[0].stat().st_mode) == 0o600
 
 
 class Crash(BaseException):
@@ -96,20 +83,18 @@ def owners(folder: Path, reference: dict[str, Any]) -> list[int]:
     return [int(each.suffix[1:]) for each in folder.glob(f"??/{reference['$artifact']}.*")]
 
 
-def test_a_thread_of_ones_own_keeps_for_the_only_team_at_work(folder: Path) -> None:
+def test_a_thread_of_ones_own_keeps_for_the_only_team_at_work_or_takes_its_context_along(folder: Path) -> None:
     """A pool has no context of its caller's: what a step kept in one had no owner, and its save was refused."""
     with ThreadPoolExecutor(1) as pool, artifacts.kept_for(7):
         with artifacts.kept_for(7):
             pass
         assert owners(folder, pool.submit(artifacts.keep, b"in a pool").result()) == [7]
     assert owners(folder, artifacts.keep(b"by nobody")) == []
-
-
-def test_a_thread_that_could_keep_for_two_teams_is_told_to_take_the_context_along(folder: Path) -> None:
     with ThreadPoolExecutor(1) as pool, artifacts.kept_for(7), artifacts.kept_for(8):
+        before = files(folder)
         with pytest.raises(NoTeam, match=r"contextvars\.copy_context\(\)\.run"):
             pool.submit(artifacts.keep, b"whose").result()
-        assert files(folder) == []
+        assert files(folder) == before
         taken = pool.submit(contextvars.copy_context().run, artifacts.keep, b"of 8").result()
         assert owners(folder, taken) == [8]
     with artifacts.kept_for(7):
@@ -132,7 +117,7 @@ def test_a_crash_in_the_middle_leaves_nothing_under_the_name(folder: Path) -> No
     assert artifacts.read(artifacts.keep(content)) == content
 
 
-def test_a_half_written_artifact_is_missing_and_kept_again(folder: Path) -> None:
+def test_what_is_half_written_altered_or_gone_is_named_and_kept_again(folder: Path) -> None:
     reference = artifacts.keep(b"whole")
     files(folder)[0].write_bytes(b"who")
     assert artifacts.missing({"a": reference}) == ["/a"]
@@ -141,9 +126,7 @@ def test_a_half_written_artifact_is_missing_and_kept_again(folder: Path) -> None
     artifacts.keep(b"whole")
     assert artifacts.missing({"a": reference}) == []
     assert artifacts.read(reference) == b"whole"
-
-
-def test_a_flipped_bit_is_found_and_a_file_that_is_gone_is_named(folder: Path) -> None:
+    files(folder)[0].unlink()
     reference = artifacts.keep(b"content")
     files(folder)[0].write_bytes(b"cOntent")
     with pytest.raises(NotVerified, match="does not match"):
@@ -177,12 +160,6 @@ def test_a_reference_without_a_size_is_none(size: Any) -> None:
     assert artifacts.missing(reference) == [""]
 
 
-def test_a_media_type_that_cannot_be_saved_keeps_nothing(folder: Path) -> None:
-    with pytest.raises(ValueRefused):
-        artifacts.keep(b"x", "\ud800")
-    assert files(folder) == []
-
-
 def test_references_are_found_wherever_they_are() -> None:
     here, there = artifacts.keep(b"here"), {"$artifact": "0" * 64, "size": 5, "media_type": ""}
     state = {
@@ -196,27 +173,114 @@ def test_references_are_found_wherever_they_are() -> None:
     assert artifacts.missing(7) == artifacts.missing([]) == []
 
 
-leaves = st.sampled_from([None, 1, "x", "REF"])
-names = st.text().filter(lambda name: name != "$artifact")  # a malformed reference is missing too
+MIXED = [1, "two", {"three": [None, True]}]
 
 
-@given(st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(names, inner)))
-def test_as_many_are_missing_as_are_named(value: Any) -> None:
-    def named(node: Any) -> Any:
-        if node == "REF":
-            return {"$artifact": "0" * 64, "size": 5, "media_type": ""}
-        if isinstance(node, dict):
-            return {key: named(child) for key, child in node.items()}
-        return [named(child) for child in node] if isinstance(node, list) else node
-
-    assert len(artifacts.missing(named(value))) == len(re.findall("'REF'", repr(value).replace("'REF':", "")))
+LONG = ["x" * 3000]
 
 
-def test_a_reference_lives_in_a_state() -> None:
-    run, claim, head = begin(n=0)
-    with artifacts.kept_for(run.team_id):
-        reference = artifacts.keep(b"chart", "image/svg+xml")
-    store.save(head, {"chart": reference, "charts": [reference]}, claim=claim, header=STEP)
-    state = store.load(run).state
-    assert artifacts.missing(state) == []
-    assert artifacts.read(state["charts"][0]) == b"chart"
+# By the list, its digest in the first format and in the second: what is stored must be verified for ever.
+KNOWN: list[tuple[list[Any], str, str]] = [
+    (
+        MIXED,
+        "6b4e45cbbc2856dbcd05b978be31440c5bce895da1e0a6a0b3bac1d89ada5821",
+        "27cd3a5981f66a7fbfc4b77a5547bb6512ce6112d0663f995c03ffcf5850db6a",
+    ),
+    (
+        LONG,
+        "424887c57e0301f1b9e8815056f49ad492596a76dca083baf7216c271321349a",
+        "6c6be327333c32613ebfefb1807d93dbe1e254befe14700348030378ce1bb74b",
+    ),
+    (
+        list(range(65)),
+        "76871e94617c7631089c32d6cdfeba37cbe9ed502b082793ecfaa349085e3086",
+        "721488736bc46a5c1f8cc1601c35aeb0c2cda8431b96bcbff21b0ab2522b4c24",
+    ),
+]
+
+
+@pytest.mark.parametrize(("value", "chain", "stretches"), KNOWN)
+def test_a_list_has_the_digests_that_are_stored_for_it(value: list[Any], chain: str, stretches: str) -> None:
+    assert of_field(value, ChainDigest).hex() == chain
+    assert of_field(value, StretchDigest).hex() == stretches
+
+
+@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 127, 128, 129])
+def test_the_second_format_hashes_stretches_of_64_lines_and_the_lines_since(count: int) -> None:
+    lines, full = [b"%d" % number for number in range(count)], count - count % 64
+    head = hashlib.sha256(b"holdpoint stretches\n").digest()
+    for at in range(0, full, 64):
+        head = hashlib.sha256(head + stretch(lines[at : at + 64])).digest()
+    whole = b"holdpoint list of stretches\n%d:%b%b" % (count, head, stretch(lines[full:]))
+    digest = StretchDigest.empty().appended(range(count))
+    assert digest == hashlib.sha256(whole).digest()
+    assert digest.head == head
+
+
+def stretch(lines: list[bytes]) -> bytes:
+    return hashlib.sha256(b"".join([b"holdpoint stretch\n", *(line + b"\n" for line in lines)])).digest()
+
+
+@pytest.mark.parametrize("list_format", FORMATS)
+@pytest.mark.parametrize(("lines", "count"), [(b"", 2), (b"1\n2", 1), (b"1\n2", 3), (b"1", 0), (b"1", -1)])
+def test_lines_that_are_not_so_many_get_the_digest_of_no_list(
+    list_format: type[ListDigest], lines: bytes, count: int
+) -> None:
+    try:
+        digest = list_format.empty().extended(lines, count)
+    except ValueError:
+        return
+    assert digest not in {of_field(value, list_format) for value in ([], [1], [2], [1, 2], [12])}
+
+
+def test_a_large_item_counts_by_its_size_and_a_stretch_that_names_itself_is_refused() -> None:
+    data = encode_canonical(LONG[0])
+    assert len(data) > LARGE
+    line = make_reference(len(data), measure_line(data)[0])
+    assert measure_line(line) == measure_line(data)
+    for list_format in FORMATS:
+        assert list_format.empty().extended(line, 1) == of_field(LONG, list_format)
+    entry = SealedStretch(1, 1, 1, NONE, bytes(range(32)))
+    with pytest.raises(NotVerified, match="does not match its digest"):
+        contents(**{entry.digest.hex(): entry.line()}).collect({entry.line()})
+
+
+NONE = bytes(32)
+
+
+def contents(**stored: bytes) -> ChunkContents:
+    """The chunks of a lineage, by their digests in hex."""
+    return ChunkContents(lambda wanted: {each: (stored[each.hex()], False) for each in wanted})
+
+
+def sealed(lines: list[bytes], count: int | None = None) -> tuple[SealedStretch, bytes]:
+    content = b"\n".join(lines)
+    digest = digests.of_segment(content)
+    return SealedStretch(0, count or len(lines), size_of(lines), NONE, digest), content
+
+
+def test_a_value_that_was_fetched_as_a_stretch_before_is_still_checked_as_a_value() -> None:
+    """A line of writes, which a load skips, named the chunk of a forged value as a stretch: nobody checked it then."""
+    true, forged = b'"a large value"', b'"another value"'
+    value = digests.of_canonical(true)
+    stretch, content = sealed([make_reference(len(true), value)])
+    decoy = SealedStretch(0, 1, 1, NONE, value)
+    known = contents(**{value.hex(): forged, stretch.digest.hex(): content})
+    with pytest.raises(NotVerified, match="does not match its digest"):
+        known.collect({stretch.line(), decoy.line()})
+    fine = contents(**{value.hex(): true, stretch.digest.hex(): content})
+    fine.collect({stretch.line(), decoy.line()})
+
+
+def test_a_stretch_that_counts_other_lines_than_it_has_is_refused() -> None:
+    """Two counts that are wrong by as much added up, and the next save wrote what did not verify."""
+    first, second = sealed([b"1", b"2", b"3"]), sealed([b"4", b"5", b"6"])
+    stored = {entry.digest.hex(): content for entry, content in (first, second)}
+    digest = StretchDigest.empty().appended([1, 2, 3, 4, 5, 6])
+    lines = [replace(first[0], head=digest.head), replace(second[0], head=digest.head)]
+    known = contents(**stored)
+    known.collect({each.line() for each in lines})
+    assert known.items([each.line() for each in lines], StretchDigest).digest == digest
+    wrong = [replace(lines[0], count=2), replace(lines[1], count=4)]
+    with pytest.raises(ValueError, match="has not the lines"):
+        known.items([each.line() for each in wrong], StretchDigest)

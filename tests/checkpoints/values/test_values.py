@@ -1,4 +1,4 @@
-"""What a state may hold, what is refused and where, and that every value has one canonical form."""
+"""What a state may hold, its one canonical form, what is refused and where; and differences, exact to the type."""
 
 from __future__ import annotations
 
@@ -6,34 +6,22 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkpoints.errors import ValueRefused
+from checkpoints.values import patch
 from checkpoints.values.canonical_json import MOST_VALUES, decode_canonical, encode_canonical, parse_json
 from tests.factories.arbitrary_states import values
+from tests.harness.examples import many
 
 
 @given(values)
-def test_the_canonical_form_is_the_standard_librarys(value: Any) -> None:
+def test_every_value_has_the_standard_librarys_canonical_form_and_is_read_back_with_its_types(value: Any) -> None:
     expected = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     assert encode_canonical(value) == expected.encode()
-
-
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
-def test_doubles_keep_every_bit(numbers: list[float]) -> None:
-    assert list(map(repr, decode_canonical(encode_canonical(numbers)))) == list(map(repr, numbers))
-    assert encode_canonical(numbers) == json.dumps(numbers, separators=(",", ":")).encode()
-
-
-@given(values)
-def test_what_was_written_is_read_back_with_its_types(value: Any) -> None:
     assert repr(decode_canonical(encode_canonical(value))) == repr(json.loads(json.dumps(value, sort_keys=True)))
-
-
-@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), values))
-def test_the_order_of_keys_does_not_matter(value: dict[str, Any]) -> None:
-    assert encode_canonical(dict(reversed(value.items()))) == encode_canonical(value)
+    assert repr(parse_json(json.dumps(value))) == repr(value)
 
 
 def deep(levels: int) -> Any:
@@ -71,11 +59,17 @@ def test_what_cannot_be_saved_is_refused_by_its_pointer(value: Any, pointer: str
     assert reason in refused.value.reason
 
 
-def test_nesting_ends_at_128_levels() -> None:
+def test_nesting_and_the_number_of_values_end_at_a_bound_and_what_a_string_holds_is_none() -> None:
     assert decode_canonical(encode_canonical(deep(128))) == deep(128)
     for value in (deep(130), deep(5000), circle()):
         with pytest.raises(ValueRefused, match="nested deeper"):
             encode_canonical(value)
+    # `[]` takes two bytes in a text and sixty in memory.
+    many = "[" + "[]," * MOST_VALUES + "[]]"
+    with pytest.raises(ValueRefused, match="has more than 250,000 values"):
+        parse_json(many)
+    text = '{"said": "' + ',[{\\"' * MOST_VALUES + '"}'
+    assert len(parse_json(text)["said"]) == 4 * MOST_VALUES
 
 
 UNREADABLE = [
@@ -100,30 +94,107 @@ def test_text_from_outside_is_refused_by_its_pointer(text: str | bytes, pointer:
     assert reason in refused.value.reason
 
 
-@given(values)
-def test_text_from_outside_is_read_as_it_stands(value: Any) -> None:
-    assert repr(parse_json(json.dumps(value))) == repr(value)
-
-
-def test_a_wide_integer_in_a_text_is_still_text() -> None:
-    value = {"n": 2**96, "s": str(2**96)}
-    assert decode_canonical(encode_canonical(value)) == value
-
-
-def test_a_text_of_more_values_than_anybody_sends_is_refused_before_it_is_read() -> None:
-    """`[]` takes two bytes in a text and sixty in memory."""
-    many = "[" + "[]," * MOST_VALUES + "[]]"
-    with pytest.raises(ValueRefused, match="has more than 250,000 values"):
-        parse_json(many)
-
-
-def test_commas_and_brackets_in_a_string_are_no_values() -> None:
-    text = '{"said": "' + ',[{\\"' * MOST_VALUES + '"}'
-    assert len(parse_json(text)["said"]) == 4 * MOST_VALUES
-
-
 @pytest.mark.parametrize("text", ['"' + "," * 250_001 + '\\"' * 500_000, '\\"' * 500_000 + "," * 250_001])
 def test_a_text_that_never_ends_is_looked_through_once(text: str) -> None:
     """Each of its quotation marks was taken for the beginning of another text: that took hours."""
     with pytest.raises(ValueRefused):
         parse_json(text)
+
+
+@given(values, values)
+def test_a_diff_gives_the_second_value_and_is_empty_exactly_where_there_is_none(a: Any, b: Any) -> None:
+    before = encode_canonical(a)
+    assert encode_canonical(patch.apply(patch.diff(a, b), a)) == encode_canonical(b)
+    assert encode_canonical(a) == before
+    assert bool(patch.list_changes(a, b)) == (encode_canonical(a) != encode_canonical(b)) == bool(patch.diff(a, b))
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, 1.0), (1, True), (0.0, -0.0), (0, False), ("1", 1), (None, [])])
+def test_equal_values_of_two_types_differ(a: Any, b: Any) -> None:
+    assert repr(patch.apply(patch.diff({"x": [a]}, {"x": [b]}), {"x": [a]})) == repr({"x": [b]})
+
+
+def test_changes_say_what_was_and_is_and_are_listed_in_time() -> None:
+    assert patch.list_changes({"a": 1, "b": None}, {"a": 2, "c": None}) == [
+        {"pointer": "/a", "kind": "changed", "before": 1, "after": 2},
+        {"pointer": "/b", "kind": "removed", "before": None},
+        {"pointer": "/c", "kind": "added", "after": None},
+    ]
+    rows = patch.list_changes(list(range(5_000)), list(range(50_000, 55_000)))
+    assert len(rows) == 5_000
+    rows = patch.list_changes(list(range(5_000)), list(range(4_999, -1, -1)))
+    assert len([row for row in rows if row["kind"] == "moved"]) == 4_999
+
+
+# From RFC 6902, appendix A, and its neighbourhood.
+GOOD = [
+    ([{"op": "add", "path": "/foo/1", "value": "q"}], {"foo": ["a", "b"]}, {"foo": ["a", "q", "b"]}),
+    ([{"op": "add", "path": "/foo/-", "value": 1}], {"foo": []}, {"foo": [1]}),
+    ([{"op": "move", "from": "/a/b", "path": "/c"}], {"a": {"b": 1}}, {"a": {}, "c": 1}),
+    ([{"op": "copy", "from": "/a", "path": "/b"}], {"a": [1]}, {"a": [1], "b": [1]}),
+    ([{"op": "test", "path": "/~01", "value": 10}], {"~1": 10}, {"~1": 10}),
+    ([{"op": "replace", "path": "", "value": 3}], {"a": 1}, 3),
+]
+
+
+BAD = [
+    [{"op": "remove", "path": "/nope"}],
+    [{"op": "add", "path": "/l/3", "value": 1}],
+    [{"op": "add", "path": "/l/01", "value": 1}],
+    [{"op": "add", "path": "/n/x", "value": 1}],
+    [{"op": "add", "path": "/l/0"}],
+    [{"op": "test", "path": "/n", "value": 1.0}],
+    [{"op": "move", "from": "/l", "path": "/l/0"}],
+    [{"op": "frobnicate", "path": "/n"}],
+    [{"op": "remove", "path": ""}],
+    ["remove"],
+]
+
+
+@pytest.mark.parametrize(("ops", "before", "after"), GOOD)
+def test_a_patch_of_the_rfc_does_what_the_rfc_says(ops: list[Any], before: Any, after: Any) -> None:
+    assert patch.apply(ops, before) == after
+
+
+@pytest.mark.parametrize("ops", BAD)
+def test_a_patch_that_does_not_fit_is_refused(ops: list[Any]) -> None:
+    with pytest.raises(ValueRefused):
+        patch.apply(ops, {"l": [1, 2], "n": 1})
+
+
+def test_copies_of_copies_end_at_a_bound() -> None:
+    """Forty operations that each copy the whole made a state of 2^40 values, at which the web process stood still."""
+    ops = [{"op": "copy", "from": "", "path": f"/x{n}"} for n in range(40)]
+    with pytest.raises(ValueRefused, match="copies more than"):
+        patch.apply(ops, {"a": 1})
+    assert len(str(patch.apply(ops[:10], {"a": 1}))) > 10_000
+
+
+A, B, C = {"sku": "a", "n": 1}, {"sku": "b", "n": 2}, {"sku": "c", "n": 3}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rows"),
+    [
+        ([A, B, C], [B, C], [("removed", "/0")]),
+        ([A, B, C], [C, A, B], [("moved", "/0")]),
+        ([A, B, C], [A, {"sku": "x", "n": 9}, B, C], [("added", "/1")]),
+        ([A, B, C], [{**B, "n": 5}, C], [("changed", "/0/n"), ("removed", "/0")]),
+        ([A, B, C], [C, {**A, "n": 5}, B], [("moved", "/0"), ("changed", "/1/n")]),
+        ([1, 2, 3], [1, 5, 3], [("changed", "/1")]),
+        ([1, 2], [2, 1], [("moved", "/0")]),
+        (["a", "a", "b"], ["b", "a", "a"], [("moved", "/0")]),
+    ],
+)
+def test_rows_name_what_came_went_moved_or_changed(before: Any, after: Any, rows: list[tuple[str, str]]) -> None:
+    assert [(row["kind"], row["pointer"]) for row in patch.list_changes(before, after)] == rows
+
+
+lists = st.lists(st.integers(0, 4) | st.fixed_dictionaries({"a": st.integers(0, 2), "b": st.booleans()}), max_size=9)
+
+
+@settings(max_examples=many(300))
+@given(lists, lists)
+def test_the_patch_gives_the_second_list_whatever_moved(before: list[Any], after: list[Any]) -> None:
+    assert encode_canonical(patch.apply(patch.diff(before, after), before)) == encode_canonical(after)
+    assert bool(patch.list_changes(before, after)) == (encode_canonical(before) != encode_canonical(after))

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
+import signal
+import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from approvals.consequences.errors import RejectionStands
 from approvals.decisions.undoing.settle import settle
 from approvals.decisions.undoing.take_back import take_back
-from approvals.errors import AlreadyDecided, AlreadySaid, GateExpired, NotAllowed, NothingToUndo, NoUndo, UndoTooLate
+from approvals.errors import AlreadyDecided, AlreadySaid, GateExpired, NothingToUndo, NoUndo, UndoTooLate
 from approvals.gates import closing
 from approvals.models import Decision, Gate, Grant, Outcome
-from checkpoints import actors
+from checkpoints import actors, crash_points
 from checkpoints.errors import NotVerified
 from checkpoints.models import Event, Hold, Run
-from tests.factories import (
-    ann,
-    bob,
-    change_gate,
-    decide,
-    edit_amount,
-    make_gate,
-    make_policy,
-    make_team,
-    make_user,
-    waiting,
-)
+from tests.factories import ann, bob, change_gate, decide, edit_amount, make_gate, make_team, waiting
 from tests.harness.altered_rows import altered
+from tests.harness.examples import first_alone
+from tests.harness.racing_threads import race
+from tests.harness.services import run
+from tests.harness.signed_in_clients import form_of, signed_in
 
 from .windows import WINDOW, end_window, make_held, now, pass_window
 
@@ -69,15 +68,6 @@ def test_at_the_end_of_the_window_the_gate_closes_as_it_was_decided_and_the_run_
     assert kinds(gate)[-1] == "gate.closed"
 
 
-def test_a_policy_without_a_window_closes_at_once_and_undoes_nothing() -> None:
-    team = make_team()
-    gate, person = make_gate(team=team), ann(team)
-    decide(gate, person)
-    assert now(gate).status == "decided"
-    with pytest.raises(NoUndo):
-        take_back(now(gate), by=person)
-
-
 def test_whoever_decided_takes_it_back_and_decides_again() -> None:
     team = make_team()
     gate, person = make_held(team), ann(team)
@@ -96,7 +86,7 @@ def test_whoever_decided_takes_it_back_and_decides_again() -> None:
     assert Outcome.objects.get(gate=gate).kind == "rejected"
 
 
-def test_nobody_undoes_anothers_decision() -> None:
+def test_nobody_undoes_anothers_decision_nor_one_that_closed_its_gate() -> None:
     team = make_team()
     gate = make_held(team)
     made = decide(gate, ann(team))
@@ -106,10 +96,6 @@ def test_nobody_undoes_anothers_decision() -> None:
     refused = Event.objects.filter(subject=gate.subject, kind="decision.refused").last()
     assert refused is not None
     assert b'"kind":"nothing_to_undo"' in bytes(refused.data)
-
-
-def test_once_it_is_closed_an_undo_is_refused_in_words() -> None:
-    team = make_team()
     gate, person = make_held(team), ann(team)
     decide(gate, person)
     end_window(gate)
@@ -117,6 +103,12 @@ def test_once_it_is_closed_an_undo_is_refused_in_words() -> None:
         take_back(now(gate), by=person)
     with pytest.raises(AlreadyDecided):
         decide(gate, bob(team))
+    gate = make_gate(team=make_team())
+    person = ann(gate.team)
+    decide(gate, person)
+    assert now(gate).status == "decided"
+    with pytest.raises(NoUndo):
+        take_back(now(gate), by=person)
 
 
 def test_a_rejection_within_the_window_wins_and_has_a_window_of_its_own() -> None:
@@ -138,7 +130,7 @@ def test_a_rejection_within_the_window_wins_and_has_a_window_of_its_own() -> Non
     assert Outcome.objects.get(gate=gate).kind == "approved"
 
 
-def test_nobody_approves_or_edits_what_somebody_else_has_rejected() -> None:
+def test_nobody_but_who_rejected_approves_or_edits_what_is_rejected() -> None:
     """It was recorded, told as the last approval needed, and the gate closed as rejected."""
     team = make_team()
     gate, first, second = make_held(team), ann(team), bob(team)
@@ -151,28 +143,13 @@ def test_nobody_approves_or_edits_what_somebody_else_has_rejected() -> None:
     take_back(now(gate), by=first)
     decide(gate, second)
     assert now(gate).settles_as == "approved"
-
-
-def test_whoever_rejected_alone_may_still_approve() -> None:
-    team = make_team()
     gate, person = make_held(team), ann(team)
     decide(gate, person, "reject")
     decide(gate, person)
     assert now(gate).settles_as == "approved"
 
 
-def test_an_edit_that_fewer_rejections_reject_is_refused_where_somebody_rejected() -> None:
-    """The edit itself closed the gate as rejected, though its sender was shown that it runs."""
-    team = make_team()
-    rules = [{"name": "large", "when": "amount >= 500", "require": {"denials": 1}}]
-    gate = make_gate(policy=make_policy(team, denials=2, rules=rules))
-    decide(gate, ann(team), "reject")
-    with pytest.raises(RejectionStands):
-        decide(gate, bob(team), "edit", arguments=edit_amount(gate, "900.00"))
-    assert now(gate).status == "open"
-
-
-def test_one_more_approval_does_not_prolong_the_window_and_keeps_it_when_the_first_is_undone() -> None:
+def test_one_more_approval_neither_prolongs_nor_needs_the_first_and_one_of_several_is_taken_back() -> None:
     team = make_team()
     gate, first = make_held(team), ann(team)
     decide(gate, first)
@@ -183,6 +160,14 @@ def test_one_more_approval_does_not_prolong_the_window_and_keeps_it_when_the_fir
     assert now(gate).settles_at == at
     end_window(gate)
     assert [each.user.first_name for each in Outcome.objects.get(gate=gate).decisions.all()] == ["Bob"]
+    gate, person = make_held(team, quorum=2), ann(team)
+    decide(gate, person)
+    assert now(gate).settles_at is None
+    take_back(now(gate), by=person)
+    decide(gate, bob(team))
+    assert now(gate).settles_at is None
+    decide(gate, person)
+    assert now(gate).settles_as == "approved"
 
 
 def test_an_edit_of_an_edit_has_a_window_of_its_own() -> None:
@@ -198,33 +183,7 @@ def test_an_edit_of_an_edit_has_a_window_of_its_own() -> None:
     assert kinds(gate)[-1] == "gate.settling"
 
 
-def test_an_edit_within_the_window_makes_a_new_proposal_that_the_others_have_to_approve() -> None:
-    team = make_team()
-    gate = make_held(team, quorum=2)
-    decide(gate, ann(team))
-    decide(gate, bob(team))
-    assert now(gate).settles_as == "approved"
-    third = make_user("Third Person", team)
-    decide(gate, third, "edit", arguments=edit_amount(gate, "80.00"))
-    held = now(gate)
-    assert (held.status, held.settles_at, held.proposal) == ("open", None, 2)
-    assert kinds(gate)[-1] == "gate.reconsidered"
-    assert not settle(held)
-
-
-def test_a_vote_of_several_is_taken_back_before_the_others_agree() -> None:
-    team = make_team()
-    gate, person = make_held(team, quorum=2), ann(team)
-    decide(gate, person)
-    assert now(gate).settles_at is None
-    take_back(now(gate), by=person)
-    decide(gate, bob(team))
-    assert now(gate).settles_at is None
-    decide(gate, person)
-    assert now(gate).settles_as == "approved"
-
-
-def test_a_decision_in_time_counts_though_its_window_ends_after_the_deadline() -> None:
+def test_a_decision_counts_by_the_deadline_and_expires_where_it_is_undone_after_it() -> None:
     team = make_team()
     gate = make_held(team, deadline=dt.timedelta(minutes=5))
     decide(gate, ann(team))
@@ -235,10 +194,6 @@ def test_a_decision_in_time_counts_though_its_window_ends_after_the_deadline() -
         decide(gate, bob(team), "reject")
     end_window(gate)
     assert Outcome.objects.get(gate=gate).kind == "approved"
-
-
-def test_undone_after_the_deadline_it_expires() -> None:
-    team = make_team()
     gate, person = make_held(team, deadline=dt.timedelta(minutes=5)), ann(team)
     decide(gate, person)
     change_gate(gate, deadline=timezone.now() - dt.timedelta(seconds=1))
@@ -257,7 +212,7 @@ def test_a_run_that_is_cancelled_within_the_window_withdraws_the_gate() -> None:
         take_back(now(gate), by=person)
 
 
-def test_the_vote_of_somebody_who_may_no_longer_decide_lapses_at_the_end_of_the_window() -> None:
+def test_votes_of_who_may_no_longer_decide_lapse_at_the_end_of_the_window() -> None:
     team = make_team()
     gate, person = make_held(team), ann(team)
     decide(gate, person)
@@ -268,10 +223,6 @@ def test_the_vote_of_somebody_who_may_no_longer_decide_lapses_at_the_end_of_the_
     assert kinds(gate)[-2:] == ["gate.lapsed", "gate.reconsidered"]
     assert not Decision.objects.get(gate=gate).counts
     assert waiting(bob(team)) == [gate.pk]
-
-
-def test_of_two_votes_one_lapses_and_the_other_alone_is_enough() -> None:
-    team = make_team()
     gate, gone = make_held(team), ann(team)
     decide(gate, gone)
     decide(gate, bob(team))
@@ -299,20 +250,196 @@ def test_what_is_altered_within_the_window_is_found_and_nothing_closes(column: s
     assert settle(now(gate))
 
 
-def test_a_forged_end_of_a_window_closes_nothing() -> None:
-    """Somebody with the database alone writes the columns of a decision that nobody made."""
-    gate = make_held(make_team())
-    past = timezone.now() - dt.timedelta(seconds=1)
-    with altered(gate, settles_at=past, settles_as="approved"), pytest.raises(NotVerified):
-        settle(now(gate))
+Calls = list[Callable[[], Any]]
+
+
+def test_an_undo_that_races_the_end_of_the_window_undoes_all_or_is_told_that_it_is_too_late() -> None:
+    team = make_team()
+    person = ann(team)
+    ends = set()
+    for turn in range(4):
+        gate = make_held(team)
+        decide(gate, person)
+        pass_window(gate)
+        calls: Calls = [partial(settle, now(gate)), partial(take_back, now(gate), by=person)]
+        results = race(calls if turn % 2 else calls[::-1])
+        undone = any(isinstance(result, Decision) for result in results)
+        closed = Outcome.objects.filter(gate=gate).exists()
+        assert undone != closed
+        assert Grant.objects.filter(outcome__gate=gate).count() == (2 if closed else 0)
+        assert Run.objects.get(pk=gate.run_id).status == ("queued" if closed else "waiting")
+        assert Decision.objects.get(gate=gate).counts == closed
+        assert any(isinstance(result, UndoTooLate) for result in results) == closed
+        ends.add(closed)
+    assert ends
+
+
+def test_of_two_undos_or_two_sweepers_at_once_one_does_it() -> None:
+    team = make_team()
+    gate, person = make_held(team), ann(team)
+    decide(gate, person)
+    results = race([partial(take_back, now(gate), by=person) for _ in range(4)])
+    assert sum(isinstance(result, Decision) for result in results) == 1
+    assert sum(isinstance(result, NothingToUndo) for result in results) == 3
+    assert Event.objects.filter(subject=gate.subject, kind="gate.undone").count() == 1
+    gate = make_held(team)
+    decide(gate, ann(team))
+    pass_window(gate)
+    results = race([partial(settle, now(gate)) for _ in range(4)])
+    assert sorted(results) == [False, False, False, True]
+    assert Event.objects.filter(subject=gate.subject, kind="gate.closed").count() == 1
+
+
+PROGRAM = """
+import sys, django
+django.setup()
+from django.contrib.auth.models import User
+from approvals.decisions.undoing.settle import settle
+from approvals.decisions.undoing.take_back import take_back
+from approvals.models import Gate
+gate = Gate.objects.get(pk=int(sys.argv[1]))
+settle(gate) if sys.argv[2] == "0" else take_back(gate, by=User.objects.get(pk=int(sys.argv[2])))
+"""
+
+
+@pytest.mark.parametrize("point", first_alone(["after_settled", "after_undone", "before_settled", "before_undone"]))
+def test_a_process_killed_there_leaves_the_gate_as_it_was_and_the_next_one_does_it(point: str) -> None:
+    team = make_team()
+    gate, person = make_held(team), ann(team)
+    decide(gate, person)
+    pass_window(gate)
+    before = Gate.objects.values().get(pk=gate.pk)
+    events = Event.objects.filter(subject=gate.subject).count()
+    undoes = "undone" in point
+    wish = {"DJANGO_SETTINGS_MODULE": "config.settings", "HOLDPOINT_CRASH": f"{point}:kill"}
+    killed = run(sys.executable, "-c", PROGRAM, str(gate.pk), str(person.pk if undoes else 0), env=wish)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert Gate.objects.values().get(pk=gate.pk) == before
+    assert Event.objects.filter(subject=gate.subject).count() == events
     assert not Outcome.objects.filter(gate=gate).exists()
+    assert Decision.objects.get(gate=gate).counts
+    if undoes:
+        take_back(now(gate), by=person)
+        assert now(gate).settles_at is None
+    else:
+        assert settle(now(gate))
+        assert Outcome.objects.get(gate=gate).kind == "approved"
 
 
-def test_policies_made_before_are_without_a_window() -> None:
-    assert make_policy(make_team()).undo_window is None
+def test_an_undo_just_before_the_end_takes_the_vote_out_though_another_is_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The votes were counted before the gate's row was locked: the outcome named whoever had taken theirs back."""
+    team = make_team()
+    gate, first = make_held(team), ann(team)
+    decide(gate, first)
+    decide(gate, bob(team))
+    pass_window(gate)
+
+    def undo(name: str, step: str, value: Any) -> None:
+        if name == "before_settled":
+            monkeypatch.setattr(crash_points, "_listeners", [])
+            [undone] = race([partial(take_back, now(gate), by=first)])
+            assert isinstance(undone, Decision)
+
+    monkeypatch.setattr(crash_points, "_listeners", [undo])
+    assert not settle(now(gate))
+    assert settle(now(gate))
+    assert [each.user.first_name for each in Outcome.objects.get(gate=gate).decisions.all()] == ["Bob"]
 
 
-def test_who_may_not_decide_is_told_so() -> None:
-    team = make_team(may=("checkpoints.view_run",))
-    with pytest.raises(NotAllowed):
-        take_back(make_held(team), by=make_user("Rita Reader", team))
+def shown(client: Client, gate: int) -> str:
+    answer = client.get(f"/gates/{gate}/")
+    assert answer.status_code == 200
+    return " ".join(answer.content.decode().split())
+
+
+def test_the_page_and_the_inbox_say_who_decided_and_what_happens_when_with_an_undo() -> None:
+    team = make_team()
+    gate, person = make_held(team), ann(team)
+    made = decide(gate, person)
+    page = shown(signed_in(person), gate.pk)
+    assert "Approved by you." in page
+
+    assert 'data-as="countdown"' in page
+    assert f'action="/gates/{gate.pk}/undos/"' in page
+    assert f'name="decision" value="{made.pk}"' in page
+    team = make_team()
+    gate = make_held(team)
+    decide(gate, ann(team))
+    other = bob(team)
+    page = " ".join(signed_in(other).get("/").content.decode().split())
+    assert "Approved, takes effect" in page
+    assert 'data-open-count="0"' in page
+    everything = " ".join(signed_in(other).get("/?queue=all").content.decode().split())
+    assert everything.count("Approved, takes effect") == 1
+
+
+def test_a_colleague_sees_it_and_what_they_can_still_do_and_has_no_undo() -> None:
+    team = make_team()
+    gate = make_held(team)
+    decide(gate, ann(team))
+    page = shown(signed_in(bob(team)), gate.pk)
+    assert "Approved by Ann Okafor." in page
+    assert "Until then you can still reject or edit it." in page
+    assert "/undos/" not in page
+    gate = make_held(team)
+    decide(gate, ann(team), "reject")
+    page = shown(signed_in(bob(team)), gate.pk)
+    assert "Until it is undone, nobody else can approve or edit it." in page
+    assert "Until then you can still reject or edit it." not in page
+
+
+def test_the_form_takes_it_back_and_leads_to_the_decision_again() -> None:
+    team = make_team()
+    gate, person = make_held(team), ann(team)
+    made = decide(gate, person)
+    client = signed_in(person)
+    answer = client.post(f"/gates/{gate.pk}/undos/", {"decision": made.pk})
+    assert (answer.status_code, answer["Location"]) == (303, f"/gates/{gate.pk}/?undone={made.pk}#decide")
+    assert now(gate).settles_at is None
+    assert "Your decision" in shown(client, gate.pk)
+    page = client.get(answer["Location"]).content.decode()
+    assert "Your approval was undone." in page
+    assert "Nothing was done." in page
+    assert "was undone" not in signed_in(bob(team)).get(answer["Location"]).content.decode()
+    decide(gate, person)
+    assert "was undone" not in client.get(answer["Location"]).content.decode()
+    client.post(f"/gates/{gate.pk}/undos/")
+    again = client.post(f"/gates/{gate.pk}/undos/", {"decision": made.pk})
+    assert again.status_code == 409
+    assert "There is nothing to undo." in again.content.decode()
+
+
+def test_a_form_that_is_sent_again_after_the_undo_says_that_it_decided_nothing() -> None:
+    """Back in the browser and sent once more, it led on to the next gate as if it had been recorded."""
+    team = make_team()
+    gate, person = make_held(team), ann(team)
+    client = signed_in(person)
+    filled = form_of(gate)
+    assert client.post(f"/gates/{gate.pk}/decisions/", filled).status_code == 303
+    assert now(gate).settles_as == "approved"
+    client.post(f"/gates/{gate.pk}/undos/")
+    answer = client.post(f"/gates/{gate.pk}/decisions/", filled)
+    assert answer.status_code == 409
+    page = answer.content.decode()
+    assert "This form was sent before" in page
+    assert now(gate).settles_at is None
+    [key] = set(re.findall(r'name="key" value="(\w+)"', page))
+    assert key != filled["key"]
+    assert client.post(f"/gates/{gate.pk}/decisions/", {**filled, "key": key}).status_code == 303
+    assert now(gate).settles_as == "approved"
+
+
+def test_the_key_of_every_undo_is_u_and_never_the_key_of_the_decisions_form() -> None:
+    """`Undo [fe82491e…]`: the page's `key`, under which its form counts once, was drawn as the button's key."""
+    team = make_team()
+    first, second = make_held(team), make_held(team)
+    client = signed_in(ann(team))
+    client.post(f"/gates/{first.pk}/decisions/", form_of(first))
+    for page in (shown(client, first.pk), client.get(f"/gates/{second.pk}/?decided={first.pk}").content.decode()):
+        forms = re.findall(r'<form class="undo".*?</form>', page, re.DOTALL)
+        keys = [set(re.findall(r'data-hotkey="([^"]*)"|<kbd class="key">([^<]*)</kbd>', form)) for form in forms]
+        assert {("u", ""), ("", "u")} in keys
+        assert all(each <= {("u", ""), ("", "u")} for each in keys)
+        assert all("csrfmiddlewaretoken" in form for form in forms)
