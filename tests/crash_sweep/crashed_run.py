@@ -1,6 +1,6 @@
-"""One run with its people, in which one crash is asked for; whatever it breaks is recovered as in real life.
+"""One run with its people, in which crashes are asked for one after the other, each recovered as in real life.
 
-Until the crash has happened turns are taken in a forked process that may crash; after it, in this one.
+Until the last crash has happened turns are taken in forked processes that may crash; after it, in this one.
 Nothing waits: leases and backoffs of the case's own run are aged.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,23 +39,23 @@ MOST_TURNS = 60
 
 
 class Case:
-    """`wish` is what HOLDPOINT_CRASH says up to the hit; "" for a run that nothing disturbs."""
+    """Each of `wishes` is what HOLDPOINT_CRASH says up to the hit; none for a run that nothing disturbs."""
 
-    def __init__(self, hand: Talking, outside: Outside, user: User, folder: Path, wish: str = "") -> None:
+    def __init__(self, hand: Talking, outside: Outside, user: User, folder: Path, *wishes: str) -> None:
         self.hand, self.outside, self.user = hand, outside, user
         self.mover, *colleagues = (bob(*user.groups.all()) for _ in range(5))
         self.reviewers = [user, *colleagues]
-        self.counted = folder / f"hits-{secrets.token_hex(4)}"
-        self.wish = wish
+        self.folder, self.disturbed = folder, bool(wishes)
+        self.wishes = deque(wishes)
+        self._arm()
         self.passed: Counter[str] = Counter()
         self.asked: list[str] = []
         self.run = Run()
 
-    @property
-    def armed(self) -> bool:
-        """Whether the crash is still to come."""
-        hit = int(self.wish.split(":")[2]) if self.wish else 0
-        return bool(self.wish) and (not self.counted.exists() or self.counted.stat().st_size < hit)
+    def _arm(self) -> None:
+        """Ask for the next crash; `wish` is empty once all have happened."""
+        self.wish = self.wishes.popleft() if self.wishes else ""
+        self.counted = self.folder / f"hits-{secrets.token_hex(4)}"
 
     def start(self, agent: str, mail: str) -> None:
         """Start a run over the bundled mail of that number, unlike any that came before, and let it go on."""
@@ -125,12 +125,13 @@ class Case:
     def _moved(self, do: str, **how: Any) -> None:
         """Whoever loses the answer looks whether the run was moved, and asks again where it was not."""
         before = self.run.seq
-        if self.wish == "" or self.armed:
-            self._child(do=do, by=self.mover.pk, how=how)
-            self.run.refresh_from_db()
-        if self.run.seq == before:
-            act: Callable[..., Any] = rewind.rewind if do == "rewind" else rewind.edit
-            act(self.run, by=self.mover, **how)
+        while self.run.seq == before:
+            if self.wish or not self.disturbed:
+                self._child(do=do, by=self.mover.pk, how=how)
+                self.run.refresh_from_db()
+            else:
+                act: Callable[..., Any] = rewind.rewind if do == "rewind" else rewind.edit
+                act(self.run, by=self.mover, **how)
         self.go_on()
 
     def _turn(self) -> None:
@@ -138,7 +139,7 @@ class Case:
         mine = Run.objects.filter(pk=self.run.pk)
         mine.filter(status=Run.Status.RUNNING).update(lease_until=Now())
         mine.filter(status=Run.Status.QUEUED).update(wake_at=None)
-        if self.wish == "" or self.armed:
+        if self.wish or not self.disturbed:
             self._child(do="advance")
         else:
             engine.advance(self.run.pk)
@@ -147,6 +148,8 @@ class Case:
         wish = f"{self.wish}:{self.counted}" if self.wish else ""
         answer = self.hand.tell(json.dumps({"run": self.run.pk, "wish": wish, **asked}))
         self.passed.update(json.loads(answer)["passed"])
+        if self.wish and self.counted.exists() and self.counted.stat().st_size >= int(self.wish.split(":")[2]):
+            self._arm()
 
     def _answer(self, gate: Gate) -> None:
         """Say what somebody says who has looked at the provider and into the mailbox."""

@@ -35,8 +35,8 @@ def do(asked: dict[str, Any]) -> None:
             engine.advance(asked["run"])
         return
     run, by = Run.objects.get(pk=asked["run"]), User.objects.get(pk=asked["by"])
-    acts: dict[str, Callable[..., Any]] = {"rewind": rewind.rewind, "edit": rewind.edit, "settle": rewind.settle_now}
-    acts[asked["do"]](run, by=by, **asked["how"])
+    act: Callable[..., Any] = rewind.rewind if asked["do"] == "rewind" else rewind.edit
+    act(run, by=by, **asked["how"])
 
 
 class Worker:

@@ -1,7 +1,7 @@
-"""kill -9, an exception and a lost connection at every named point, first and second hit, over runs with rewinds.
+"""kill -9, an exception and a lost connection at every named point, over runs with rewinds.
 
-By default each point is killed at one of its hits, and one in three is crashed in another way too; `make test-long`
-runs what is left out.
+By default each flow crashes at one of its points after another; `make test-long` crashes each point in each way, at its
+first and its second hit, in a run of its own.
 `SWEEP_SEED=7 pytest -n2 tests/crash_sweep` runs it with other amounts, mails and flows.
 """
 
@@ -12,7 +12,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import cycle, product
 from pathlib import Path
 from unittest import mock
 
@@ -36,15 +36,6 @@ from .people_flows import FLOWS, Flow
 AGENTS = "agents.examples.refunds,tests.crash_sweep.validated_refunds"
 SEED = int(os.environ.get("SWEEP_SEED", "1"))
 ACTIONS = ("kill", "raise", "fail", "cut")  # `raise` passes every handler, `fail` is an exception like any other
-HITS = (1, 2)
-CASES = list(product(crash_points.POINTS, ACTIONS, HITS))
-DAILY = [
-    *((point, "kill", HITS[number % 2]) for number, point in enumerate(crash_points.POINTS)),
-    *(
-        (point, ACTIONS[1 + number % 3], HITS[number // 3 % 2])
-        for number, point in enumerate(list(crash_points.POINTS)[::3])
-    ),
-]
 
 
 @pytest.fixture(scope="module")
@@ -96,16 +87,43 @@ def reached(
     return found
 
 
-def test_by_default_each_point_is_killed_and_each_way_is_tried_at_each_hit() -> None:
-    assert set(DAILY) <= set(CASES)
-    assert {point for point, action, _ in DAILY if action == "kill"} == set(crash_points.POINTS)
-    assert {(action, hit) for _, action, hit in DAILY} == set(product(ACTIONS, HITS))
+@pytest.fixture(scope="module")
+def shares(reached: dict[Flow, Counter[str]]) -> dict[Flow, list[str]]:
+    """Each point once: of a flow that passes it, in the order in which that does."""
+    shared: dict[Flow, list[str]] = {flow: [] for flow in FLOWS}
+    for point in crash_points.POINTS:
+        passing = [flow for flow in FLOWS if reached[flow][point]]
+        assert passing, f"no flow reaches {point}"
+        min((shared[flow] for flow in passing), key=len).append(point)
+    return {flow: sorted(points, key=list(reached[flow]).index) for flow, points in shared.items()}
 
 
 @pytest.mark.parametrize(
-    ("point", "action", "hit"),
-    [pytest.param(*case, marks=[] if case in DAILY else pytest.mark.long) for case in CASES],
+    ("flow", "actions"),
+    [
+        *(pytest.param(flow, ACTIONS[:1], id=f"{flow.__name__}-killed") for flow in FLOWS),
+        *(pytest.param(flow, ACTIONS[1:], id=flow.__name__) for flow in FLOWS[::3]),
+    ],
 )
+def test_crashed_at_one_point_after_another_one_refund_stands_for_each_approval(
+    flow: Flow,
+    actions: tuple[str, ...],
+    hand: Talking,
+    outside: Outside,
+    user: User,
+    shares: dict[Flow, list[str]],
+    tmp_path: Path,
+) -> None:
+    points = shares[flow][:: min(len(actions), 2)]
+    wishes = [f"{point}:{action}:1" for point, action in zip(points, cycle(actions), strict=False)]
+    case = Case(hand, outside, user, tmp_path, *wishes)
+    flow(case, random.Random(f"{SEED} {flow.__name__} {actions}"))
+    assert not case.wish, f"{case.wish} was never reached"
+    assert verify_runs.verify_run(case.run) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("point", "action", "hit"), [*product(crash_points.POINTS, ACTIONS, (1, 2))])
 def test_whatever_crashes_one_refund_stands_for_each_approval(
     point: str,
     action: str,
@@ -122,11 +140,11 @@ def test_whatever_crashes_one_refund_stands_for_each_approval(
     case = Case(hand, outside, user, tmp_path, f"{point}:{action}:{hit}")
     flow = rng.choice(flows)
     flow(case, rng)
-    assert not case.armed, f"{flow.__name__} never reached {point} {hit} times"
+    assert not case.wish, f"{flow.__name__} never reached {point} {hit} times"
     assert verify_runs.verify_run(case.run) == []
 
 
-@pytest.mark.parametrize("those", ["of each day", pytest.param("left out", marks=pytest.mark.long)])
+@pytest.mark.parametrize("those", ["of each day", pytest.param("of all", marks=pytest.mark.long)])
 def test_the_audit_verifies_after_all_of_that(those: str) -> None:
     while sealer.seal_once() is not None:
         pass

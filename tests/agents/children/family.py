@@ -61,12 +61,8 @@ class Parent(Agent):
     def fan_out(
         self, ledger: str, names: list[str], modes: dict[str, str], need: str | int, swallows: bool
     ) -> dict[str, Any]:
-        children = [
-            self.spawn(
-                "child_worker", {"ledger": ledger, "name": name, "mode": modes.get(name, "")}, name=f"Child {name}"
-            )
-            for name in names
-        ]
+        given = [{"ledger": ledger, "name": name, "mode": modes.get(name, "")} for name in names]
+        children = [self.spawn("child_worker", each, name=f"Child {each['name']}") for each in given]
         if need == "none":
             return {"found": ["started"]}
         try:
@@ -83,7 +79,7 @@ class Parent(Agent):
 
     @gate()
     def look(self, modes: dict[str, str], found: list[str | None]) -> Card | None:
-        return Card(title="Seen?", question=None, actions=[], summary="Say so.") if "look" in modes else None
+        return seen(modes)
 
     @step
     def end(self, found: list[str | None]) -> dict[str, Any]:
@@ -193,6 +189,24 @@ class Payer(Agent):
         return {"paid": f"{name}, told"}
 
 
+def pay_each(
+    agent: Agent, ledger: str, names: list[str], modes: dict[str, str], config: dict[str, str] | None = None
+) -> list[ChildRun]:
+    """Start a payment for each name."""
+    given = [{"ledger": ledger, "name": name, "mode": modes.get(name, "")} for name in names]
+    return [agent.spawn("child_payer", each, config, f"Child {each['name']}") for each in given]
+
+
+def paid_of(results: list[Any]) -> list[str]:
+    """What was paid, in order."""
+    return [each.state["paid"] if each else "" for each in results]
+
+
+def seen(modes: dict[str, str]) -> Card | None:
+    """What a gate asks that asks only where it is told to."""
+    return Card(title="Seen?", question=None, actions=[], summary="Say so.") if "look" in modes else None
+
+
 class Payroll(Agent):
     """Has each name paid by a child, and says what became of it."""
 
@@ -214,18 +228,11 @@ class Payroll(Agent):
 
     @step
     def pay_all(self, ledger: str, names: list[str], modes: dict[str, str], bank: str) -> dict[str, Any]:
-        config = {"bank": bank}
-        children = [
-            self.spawn(
-                "child_payer", {"ledger": ledger, "name": name, "mode": modes.get(name, "")}, config, f"Child {name}"
-            )
-            for name in names
-        ]
-        return {"paid": [each.state["paid"] if each else "" for each in self.gather(*children)]}
+        return {"paid": paid_of(self.gather(*pay_each(self, ledger, names, modes, {"bank": bank})))}
 
     @gate(on_reject="prepare")
     def look(self, paid: list[str], modes: dict[str, str]) -> Card | None:
-        return Card(title="Seen?", question=None, actions=[], summary="Say so.") if "look" in modes else None
+        return seen(modes)
 
     @step
     def close(self, paid: list[str]) -> dict[str, Any]:
@@ -247,13 +254,7 @@ class Strict(Agent):
     def pay_all(self, ledger: str, names: list[str], modes: dict[str, str]) -> dict[str, Any]:
         if "late" in modes:
             self.sleep_until(timedelta(days=1))
-        children = [
-            self.spawn(
-                "child_payer", {"ledger": ledger, "name": name, "mode": modes.get(name, "")}, name=f"Child {name}"
-            )
-            for name in names
-        ]
-        return {"paid": [each.state["paid"] if each else "" for each in self.gather(*children)]}
+        return {"paid": paid_of(self.gather(*pay_each(self, ledger, names, modes)))}
 
     @validator
     def enough(self, paid: list[str], modes: dict[str, str]) -> str | None:
@@ -302,10 +303,7 @@ class Overseer(Agent):
 
     @step
     def start(self, ledger: str, names: list[str], modes: dict[str, str]) -> dict[str, Any]:
-        for name in names:
-            given = {"ledger": ledger, "name": name, "mode": modes.get(name, "")}
-            self.spawn("child_payer", given, name=f"Child {name}")
-        return {"started": len(names)}
+        return {"started": len(pay_each(self, ledger, names, modes))}
 
     @gate()
     def look(self, started: int) -> Card | None:
@@ -346,16 +344,10 @@ class AsksBeside(Agent):
 
     @step(retry=0)
     def pay_all(self, ledger: str, names: list[str], modes: dict[str, str], need: int) -> dict[str, Any]:
-        children = [
-            self.spawn(
-                "child_payer", {"ledger": ledger, "name": name, "mode": modes.get(name, "")}, name=f"Child {name}"
-            )
-            for name in names
-        ]
-        results = self.gather(*children, need=need)
+        results = self.gather(*pay_each(self, ledger, names, modes), need=need)
         if "wait" in modes:
             self.wait_for_signal("go")
-        return {"paid": [each.state["paid"] if each else "" for each in results]}
+        return {"paid": paid_of(results)}
 
 
 class Chief(Agent):

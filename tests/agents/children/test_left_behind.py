@@ -1,4 +1,7 @@
-"""After a rewind a child is what its parent's branch did: taken over where it is equal, undone where it is not."""
+"""After a rewind a child is what its parent's branch did: taken over where it is equal, undone where it is not.
+
+What it did stays while a fork counts on it; what was undone is not reused.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +12,19 @@ import pytest
 
 from agents.errors import RewindRefused
 from agents.models import ChildLink, Effect
-from agents.moves import child_orders, rewind
+from agents.moves import child_orders, impact, rewind
 from agents.moves.cancel import cancel
 from agents.moves.fork import fork
-from approvals.models import Gate
+from approvals.impact.result import ChildVerdict
 from checkpoints import actors, crash_points
 from checkpoints.models import Event, Note, Run
+from tests.agents.children.families import child, children, statuses, to_rest, worked
+from tests.agents.children.pages.test_page import page, part
 from tests.agents.steps.killable_workers import KillableWorkers
 from tests.checkpoints.retention.pruned_runs import keep, pruned, seqs
 from tests.factories import ann
-from tests.factories.driven_runs import advance, answer, decide, make_run, open_gate, state, trail
-
-from .families import child, children, statuses, to_rest, worked
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    """What the children did outside, a line each."""
-    return tmp_path / "ledger"
+from tests.factories.driven_runs import advance, answer, decide, failures, make_run, open_gate, state, trail
+from tests.harness.examples import first_alone
 
 
 def payroll(ledger: Path, *names: str, **modes: str) -> Run:
@@ -44,19 +42,14 @@ def names(run: Run, at: int, *names: str) -> Run:
 
 def before_the_fan_out(run: Run) -> int:
     """The number of the checkpoint from which the children were started first."""
-    return trail(run).index(("step", "pay_all"))
-
-
-def back(run: Run) -> Run:
-    """Send the run back to before the fan-out."""
-    rewind.rewind(run, to=before_the_fan_out(run), by=ann(run.team))
-    return to_rest(run)
+    return trail(run).index(("step", "prepare")) + 1
 
 
 def test_equal_children_are_taken_over_and_nothing_is_done_again(ledger: Path) -> None:
     run = payroll(ledger, "a", "b")
     first = children(run)
-    back(run)
+    rewind.rewind(run, to=before_the_fan_out(run), by=ann(run.team))
+    to_rest(run)
     assert children(run) == first
     assert worked(ledger) == ["pay a", "pay b"]
     assert state(run)["paid"] == ["a, told", "b, told"]
@@ -67,16 +60,6 @@ def test_equal_children_are_taken_over_and_nothing_is_done_again(ledger: Path) -
     decide(run)
     assert to_rest(run).status == "completed"
     assert statuses(run) == ["completed", "completed"]
-
-
-def test_only_what_an_edit_changed_runs_again_and_the_other_is_undone(ledger: Path) -> None:
-    run = payroll(ledger, "a", "b")
-    names(run, before_the_fan_out(run), "a", "c")
-    assert [child(run, each).status for each in "abc"] == ["completed", "cancelled", "completed"]
-    assert worked(ledger) == ["pay a", "pay b", "pay c", "take back b"]
-    assert state(run)["paid"] == ["a, told", "c, told"]
-    decide(run)
-    assert to_rest(run).status == "completed"
 
 
 def test_one_with_another_configuration_is_not_taken_over(ledger: Path) -> None:
@@ -102,8 +85,7 @@ def test_one_that_is_lost_while_the_worker_looks_is_not_taken_over(
     ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = payroll(ledger, "a", a="ask")
-    back = before_the_fan_out_of(run)
-    rewind.rewind(run, to=back, by=ann(run.team))
+    rewind.rewind(run, to=before_the_fan_out(run), by=ann(run.team))
     lost = child(run, "a")
 
     def cancelled(name: str, *_: Any) -> None:
@@ -118,29 +100,17 @@ def test_one_that_is_lost_while_the_worker_looks_is_not_taken_over(
     assert child(run, "a").pk != lost.pk
 
 
-def test_one_that_is_at_work_is_taken_over_too_and_its_gate_stays(ledger: Path) -> None:
+def test_one_that_asks_is_taken_over_with_its_gate_and_withdrawn_where_an_edit_leaves_it_out(ledger: Path) -> None:
     run = payroll(ledger, "a", "b", a="ask")
     gate = open_gate(child(run, "a"))
     rewind.rewind(run, to=1, by=ann(run.team))
     to_rest(run)
     gate.refresh_from_db()
     assert (gate.status, run.status, len(children(run))) == ("open", "waiting", 2)
-    decide(child(run, "a"))
-    to_rest(run)
-    assert state(run)["paid"] == ["a, told", "b, told"]
-
-
-def test_one_that_waits_for_a_person_is_withdrawn_where_the_edit_left_it_out(ledger: Path) -> None:
-    run = payroll(ledger, "a", "b", a="ask")
-    names(run, before_the_fan_out_of(run), "b")
-    assert child(run, "a").status == "cancelled"
-    assert Gate.objects.get(run=child(run, "a")).status == "withdrawn"
+    names(run, before_the_fan_out(run), "b")
+    gate.refresh_from_db()
+    assert (gate.status, child(run, "a").status) == ("withdrawn", "cancelled")
     assert child(run, "a").reason == f"R-{run.pk}, which started it, goes on without it."
-
-
-def before_the_fan_out_of(run: Run) -> int:
-    """The number of the checkpoint at which the fan-out waits."""
-    return trail(run).index(("step", "prepare")) + 1
 
 
 def test_what_was_left_behind_is_undone_before_the_run_ends(ledger: Path) -> None:
@@ -168,6 +138,7 @@ def test_what_cannot_be_undone_is_kept(ledger: Path) -> None:
     assert [(row.step, row.status) for row in kept] == [("pay", "undone"), ("tell", "kept")]
 
 
+@pytest.mark.long
 def test_one_whose_beginning_retention_removed_is_undone_all_the_same(ledger: Path) -> None:
     run = payroll(ledger, "a")
     keep(child(run, "a"), keep_last=1)
@@ -210,15 +181,6 @@ def test_a_state_that_counts_on_a_child_which_was_undone_is_no_place_to_go_back_
         rewind.rewind(run, to=held, by=ann(run.team))
 
 
-def test_an_output_that_counts_on_a_child_which_was_undone_is_not_reused(ledger: Path) -> None:
-    run = payroll(ledger, "a")
-    names(run, before_the_fan_out(run), "b")
-    names(run, trail(run).index(("edit", "pay_all")) + 1, "a")
-    assert [each.title for each in children(run)] == ["Child a", "Child b", "Child a"]
-    assert statuses(run) == ["cancelled", "cancelled", "completed"]
-    assert worked(ledger) == ["pay a", "pay b", "take back a", "pay a", "take back b"]
-
-
 def test_a_step_that_is_reused_goes_on_counting_on_its_children(ledger: Path) -> None:
     run = payroll(ledger, "a")
     patch: list[Any] = [{"op": "replace", "path": "/before", "value": "otherwise"}]
@@ -231,20 +193,9 @@ def test_a_step_that_is_reused_goes_on_counting_on_its_children(ledger: Path) ->
     assert len(ChildLink.objects.get(parent=run).landings) == 2
 
 
-def test_a_person_orders_it_undone_at_once(ledger: Path) -> None:
-    run = payroll(ledger, "a")
-    names(run, before_the_fan_out(run))
-    rewind.settle_now(run, by=ann(run.team))
-    to_rest(run)
-    assert (worked(ledger), child(run, "a").status) == (["pay a", "take back a"], "cancelled")
-    assert open_gate(run).step == "look"
-    with pytest.raises(RewindRefused, match="has left no effects"):
-        rewind.settle_now(run, by=ann(run.team))
-
-
 def test_a_run_that_is_cancelled_settles_what_it_left_behind_and_keeps_the_rest(ledger: Path) -> None:
     run = payroll(ledger, "a", "b", b="sleep")
-    names(run, before_the_fan_out_of(run), "b")
+    names(run, before_the_fan_out(run), "b")
     run = Run.objects.get(pk=run.pk)
     assert run.status == "waiting"
     cancel(run, by=actors.SYSTEM, reason="not wanted")
@@ -252,17 +203,7 @@ def test_a_run_that_is_cancelled_settles_what_it_left_behind_and_keeps_the_rest(
     assert worked(ledger) == ["pay a", "pay b", "take back a"]
 
 
-def test_a_fork_takes_what_a_completed_child_of_its_origin_did_and_starts_the_others(ledger: Path) -> None:
-    run = payroll(ledger, "a", "b", b="sleep")
-    made = fork(run, at=before_the_fan_out_of(run), by=ann(run.team))
-    assert to_rest(made).status == "waiting"
-    assert [each.title for each in children(made)] == ["Child b"]
-    assert worked(ledger) == ["pay a", "pay b", "pay b"]
-    cancel(made, by=actors.SYSTEM, reason="not wanted")
-    assert child(run, "a").status == "completed"
-
-
-@pytest.mark.parametrize("place", ["before_adopt@pay_all", "before_save@pay_all", "after_save@pay_all"])
+@pytest.mark.parametrize("place", first_alone(["before_adopt@pay_all", "after_save@pay_all"]))
 def test_a_worker_that_is_killed_as_it_takes_children_over(place: str, ledger: Path, workers: KillableWorkers) -> None:
     run = payroll(ledger, "a", "b")
     patch: list[Any] = [{"op": "replace", "path": "/names", "value": ["a", "c"]}]
@@ -276,7 +217,7 @@ def test_a_worker_that_is_killed_as_it_takes_children_over(place: str, ledger: P
     assert worked(ledger) == ["pay a", "pay b", "pay c", "take back b"]
 
 
-@pytest.mark.parametrize("place", ["before_settle", "before_undo@pay", "after_undo@pay"])
+@pytest.mark.parametrize("place", first_alone(["after_undo@pay", "before_settle"]))
 def test_a_worker_that_is_killed_as_children_are_undone(place: str, ledger: Path, workers: KillableWorkers) -> None:
     run = payroll(ledger, "a")
     names(run, before_the_fan_out(run))
@@ -293,3 +234,114 @@ def test_a_worker_that_is_killed_as_children_are_undone(place: str, ledger: Path
         to_rest(run)
     assert (run.status, child(run, "a").status) == ("completed", "cancelled")
     assert worked(ledger).count("take back a") <= 1
+
+
+@pytest.fixture
+def run(ledger: Path) -> Run:
+    """A run that asks at the end, once its child has paid."""
+    return to_rest(make_run("payroll", ledger=str(ledger), names=["a"], modes={"look": ""}))
+
+
+FAN_OUT = ("step", "pay_all")
+
+
+WITHOUT: list[Any] = [{"op": "replace", "path": "/names", "value": []}]
+
+
+OTHERWISE: list[Any] = [{"op": "replace", "path": "/before", "value": "otherwise"}]
+
+
+def forked(run: Run, at: int, patch: list[Any] | None = None) -> Run:
+    """A fork that has come to its gate, beyond the fan-out."""
+    made = to_rest(fork(run, at=at, by=ann(run.team), patch=patch or []))
+    assert (made.status, state(made)["paid"]) == ("waiting", ["a, told"])
+    assert children(made) == []
+    return made
+
+
+def leave_behind(run: Run) -> None:
+    """Have the run go on without its children, to its end."""
+    before = trail(run).index(FAN_OUT)
+    rewind.edit(run, at=before, patch=WITHOUT, by=ann(run.team))
+    to_rest(run)
+    decide(run)
+    assert to_rest(run).status == "completed"
+
+
+def test_one_on_which_the_start_of_a_fork_counts_stays(run: Run, ledger: Path) -> None:
+    before = trail(run).index(FAN_OUT)
+    assert [each.fate for each in impact.of_edit(run, before, WITHOUT).children] == [ChildVerdict.MAY_UNDONE]
+    made = forked(run, before + 1)
+    assert [each.fate for each in impact.of_edit(run, before, WITHOUT).children] == [ChildVerdict.STANDS]
+    assert 'id="children"' in page(made)
+    leave_behind(run)
+    assert (worked(ledger), statuses(run)) == (["pay a"], ["completed"])
+    assert "abandoned; kept, since a fork or its origin counts on it" in part(page(run), "children")
+
+
+def test_one_whose_result_a_fork_has_read_stays(run: Run, ledger: Path) -> None:
+    """The fork started an equal one, which gave it what the origin's did, and went back since."""
+    modes: list[Any] = [{"op": "replace", "path": "/modes", "value": {"look": "", "b": ""}}]
+    made = forked(run, trail(run).index(FAN_OUT), modes)
+    assert FAN_OUT in trail(made)
+    rewind.edit(made, at=1, patch=WITHOUT, by=ann(run.team))
+    to_rest(made)
+    leave_behind(run)
+    assert (worked(ledger), statuses(run)) == (["pay a"], ["completed"])
+
+
+def test_one_whose_step_a_fork_has_reused_stays(run: Run, ledger: Path) -> None:
+    made = forked(run, 1, OTHERWISE)
+    assert ("reused", "pay_all") in trail(made)
+    leave_behind(run)
+    assert (worked(ledger), statuses(run)) == (["pay a"], ["completed"])
+
+
+@pytest.mark.long
+def test_it_stays_too_once_retention_has_removed_where_the_fork_counts_on_it(run: Run, ledger: Path) -> None:
+    """Only checkpoints that were still there counted, so what an old fork had taken was undone."""
+    made = forked(run, 1, OTHERWISE)
+    decide(made)
+    assert to_rest(made).status == "completed"
+    keep(made, keep_last=1)
+    pruned()
+    assert len(seqs(made)) == 1
+    leave_behind(run)
+    assert (worked(ledger), statuses(run)) == (["pay a"], ["completed"])
+
+
+def test_the_remark_says_else_undone_where_the_fork_began_before(run: Run) -> None:
+    fork(run, at=1, by=ann(run.team), patch=WITHOUT)
+    rewind.edit(run, at=trail(run).index(FAN_OUT), patch=WITHOUT, by=ann(run.team))
+    assert "else undone" in part(page(to_rest(run)), "children")
+
+
+def test_a_fork_reuses_no_step_that_counts_on_one_which_was_undone(run: Run, ledger: Path) -> None:
+    leave_behind(run)
+    made = to_rest(fork(run, at=1, by=ann(run.team)))
+    assert FAN_OUT in trail(made)
+    assert len(children(made)) == 1
+    assert worked(ledger) == ["pay a", "take back a", "pay a"]
+
+
+def test_one_that_is_undone_before_the_fork_lands_is_done_again_for_it(
+    run: Run, ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = fork(run, at=1, by=ann(run.team), patch=[{"op": "replace", "path": "/names", "value": ["a", "b"]}])
+    advance(made)
+    assert [each.title for each in children(made)] == ["Child b"]
+    advance(child(made, "b"))
+
+    def undone_first(name: str, step: str = "", *_: Any) -> None:
+        if (name, step) == ("after_step", "pay_all"):
+            meanwhile.undo()
+            leave_behind(run)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(crash_points, "point", undone_first)
+        advance(made)
+    assert [each.error for each in failures(made)] == ["what another run did for this step was undone meanwhile"]
+    to_rest(made)
+    assert state(made)["paid"] == ["a, told", "b, told"]
+    assert sorted(worked(ledger)) == ["pay a", "pay a", "pay b", "take back a"]
+    assert child(made, "a").status == "completed"

@@ -15,11 +15,10 @@ from agents.moves import rewind
 from agents.runner import version_upgrade
 from checkpoints import store
 from checkpoints.models import Run
+from tests.agents.children.families import children, to_rest
 from tests.agents.pages.moves.sent_orders import member
 from tests.factories import ann
 from tests.factories.driven_runs import answer, make_run, open_gate
-
-from .families import children, to_rest
 
 
 class Sender(Agent):
@@ -101,7 +100,6 @@ class Second(Agent):
 class Third(Second):
     """Leads on from the second version alone: what the first one saved can be read no more."""
 
-    name = "renamed_payer"
     version = "3"
     from_1 = None  # type: ignore[assignment]
 
@@ -109,12 +107,6 @@ class Third(Second):
     @classmethod
     def from_2(cls, state: dict[str, Any]) -> dict[str, Any]:
         return state
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    """What was taken back, a line each."""
-    return tmp_path / "ledger"
 
 
 def upgraded(ledger: Path, name: str, *versions: type[Agent]) -> tuple[Run, Run]:

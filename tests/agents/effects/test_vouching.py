@@ -37,23 +37,16 @@ def lapses(gate: Gate, _: Group) -> None:
     claims.lapse(gate.pk)
 
 
-def escalates(gate: Gate, other: Group) -> None:
+def escalates(gate: Gate, _: Group) -> None:
     level = Escalation.objects.filter(gate=gate, due_at__isnull=False).first()
     assert level
     with pytest.raises(NotVerified):
         escalating.escalate(level)
-    assert_left_planned(gate)
 
 
-def assert_left_planned(gate: Gate) -> None:
-    """What its policy plans is not dropped: the key may be missing in this process, or the row is put back."""
-    assert Escalation.objects.filter(gate=gate, status=Escalation.Status.PLANNED).count() == 2
-
-
-def passes_its_deadline(gate: Gate, other: Group) -> None:
+def passes_its_deadline(gate: Gate, _: Group) -> None:
     with pytest.raises(NotVerified):
         escalating.pass_deadline(gate)
-    assert_left_planned(gate)
 
 
 def expires(gate: Gate, _: Group) -> None:
@@ -82,14 +75,12 @@ def gate(other: Group) -> Iterator[Gate]:
 
 
 @pytest.mark.parametrize("moves", [lapses, escalates, passes_its_deadline, expires, is_withdrawn])
-@pytest.mark.parametrize("column", ["asked_by_id", "risk"])
-def test_who_altered_a_gate_gets_no_proof_of_it(
-    gate: Gate, other: Group, moves: Callable[[Gate, Group], None], column: str
-) -> None:
-    forged = {"asked_by_id": make_user("Eve", gate.team).pk, "risk": "low"}[column]
+def test_who_altered_a_gate_gets_no_proof_of_it(gate: Gate, other: Group, moves: Callable[[Gate, Group], None]) -> None:
     row = Gate.objects.get(pk=gate.pk)
-    with altered(row, **{column: forged}):
+    with altered(row, asked_by_id=make_user("Eve", gate.team).pk, risk="low"):
         moves(gate, other)
+        if moves in (escalates, passes_its_deadline):  # what is planned is not dropped: the row may be put back
+            assert Escalation.objects.filter(gate=gate, status=Escalation.Status.PLANNED).count() == 2
         assert not evidence.vouch(read(gate.pk).proposal)
         assert any(f"gate {gate.pk}" in str(each) for each in covered_rows.check_run(gate.run_id))
         with pytest.raises(NotVerifiable):

@@ -23,23 +23,16 @@ def wish(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wish]:
     connection.close()
 
 
-def test_a_point_is_passed_without_a_wish(wish: Wish) -> None:
-    crash_points.point("after_save", "pay")
+def test_a_wish_names_a_point_a_hit_and_a_step_and_without_one_a_point_is_passed(wish: Wish) -> None:
     wish("")
     crash_points.point("after_save", "pay")
     assert not crash_points._hits, "nothing is counted that nobody wished for"
-
-
-def test_a_wish_names_a_point_and_a_hit(wish: Wish) -> None:
     wish("after_save:fail:2")
     crash_points.point("before_save", "pay")
     crash_points.point("after_save", "pay")
     with pytest.raises(RuntimeError, match="a crash that was asked for"):
         crash_points.point("after_save", "reply")
     crash_points.point("after_save", "pay")
-
-
-def test_hits_of_other_steps_do_not_count_where_a_step_is_named(wish: Wish) -> None:
     wish("after_save@pay:raise:2")
     for step in ("pay", "reply", "propose"):
         crash_points.point("after_save", step)
@@ -55,17 +48,6 @@ def test_hits_counted_in_a_file_are_counted_over_processes_and_crash_once(wish: 
         crash_points.point("after_save")
     crash_points.point("after_save")
     assert (tmp_path / "hits").stat().st_size == 3
-
-
-def test_listeners_hear_of_every_point_before_it_crashes(wish: Wish, monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: list[tuple[str, str, object]] = []
-    monkeypatch.setattr(crash_points, "_listeners", [])
-    crash_points.listen(lambda *said: heard.append(said))
-    wish("after_effect:fail")
-    crash_points.point("before_step", "pay")
-    with pytest.raises(RuntimeError):
-        crash_points.point("after_effect", "pay", {"paid": True})
-    assert heard == [("before_step", "pay", None), ("after_effect", "pay", {"paid": True})]
 
 
 def test_a_cut_after_a_statement_leaves_it_done_and_the_connection_lost(wish: Wish) -> None:

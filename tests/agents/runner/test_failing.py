@@ -33,7 +33,7 @@ from tests.factories.driven_runs import (
 from tests.harness.signed_in_clients import signed_in
 
 
-def test_a_step_that_raises_is_tried_again_after_a_backoff_then_a_person_is_asked() -> None:
+def test_a_step_that_raises_is_tried_again_after_a_backoff_then_a_person_is_asked_and_its_traceback_kept() -> None:
     run = advance(make_run("stumbler", mode="raise"))
     assert (run.status, run.attempts) == ("queued", 1)
     assert run.wake_at is not None
@@ -42,10 +42,6 @@ def test_a_step_that_raises_is_tried_again_after_a_backoff_then_a_person_is_aske
     gate = open_gate(run)
     assert (gate.kind, gate.step) == ("recovery", "stumble")
     assert [choice["id"] for choice in gate.standing().card.question["choices"]] == ["retry", "skip", "stop"]  # type: ignore[index]
-
-
-def test_a_failure_keeps_its_traceback_and_its_attempt() -> None:
-    run = advance_to_rest(make_run("stumbler", mode="raise"))
     kept = failures(run)
     assert [failure.attempt for failure in kept] == [1, 2]
     assert kept[0].error == "ValueError: line one attempt 1 end"
@@ -83,47 +79,31 @@ def test_a_step_over_its_time_limit_is_stopped_even_if_it_swallows_exceptions(tm
     assert failures(run)[0].error.startswith("StepTimeout: The step ran past its time limit of 0.3 s")
 
 
-def test_a_step_that_exits_does_not_end_the_worker() -> None:
+def test_a_step_that_exits_does_not_end_the_worker_and_one_may_ask_to_be_tried_again_at_once() -> None:
     run = advance(make_run("stumbler", mode="exit"))
     assert (run.status, failures(run)[0].error) == ("queued", "SystemExit: 3")
-
-
-def test_a_step_may_ask_to_be_tried_again_at_once() -> None:
-    run = make_run("stumbler", mode="retry")
-    advance(run)
+    run = advance(make_run("stumbler", mode="retry"))
     assert run.wake_at is not None
     assert run.wake_at - failures(run)[0].at < timedelta(seconds=0.2)
 
 
-def test_retry_starts_the_step_afresh(tmp_path: Path) -> None:
-    flag = tmp_path / "flag"
-    run = advance(make_run("stumbler", mode="hopeless", flag=str(flag)))
-    flag.touch()
-    answer(run, "retry")
-    assert advance(run).status == "completed"
-    assert trail(run)[1:] == [("recovery", "stumble"), ("step", "stumble"), ("step", "finish")]
-    assert Checkpoint.objects.get(run=run, step="stumble", kind="step").attempt == 1
-
-
-def test_retry_that_fails_again_asks_again() -> None:
-    run = advance(make_run("stumbler", mode="hopeless"))
-    answer(run, "retry")
-    assert advance(run).status == "waiting"
-    assert len(failures(run)) == 2
-
-
-def test_skip_leaves_the_fields_as_they_are_and_goes_on() -> None:
-    run = advance(make_run("stumbler", mode="hopeless"))
-    answer(run, "skip")
-    assert advance(run).status == "completed"
-    assert (state(run)["log"], state(run)["done"]) == ([], True)
-
-
-def test_stop_ends_the_run_as_failed() -> None:
-    run = advance(make_run("stumbler", mode="hopeless"))
-    answer(run, "stop")
-    advance(run)
-    assert (run.status, run.reason) == ("failed", "“Stumble” failed; stopped by Ann Okafor")
+def test_a_person_has_it_tried_again_goes_on_without_it_or_stops_the_run(tmp_path: Path) -> None:
+    again, skipped, stopped = (
+        advance(make_run("stumbler", mode="hopeless", flag=str(tmp_path / "flag"))) for _ in range(3)
+    )
+    answer(again, "retry")
+    assert (advance(again).status, len(failures(again))) == ("waiting", 2)
+    (tmp_path / "flag").touch()
+    answer(again, "retry")
+    assert advance(again).status == "completed"
+    assert trail(again)[-3:] == [("recovery", "stumble"), ("step", "stumble"), ("step", "finish")]
+    assert Checkpoint.objects.get(run=again, step="stumble", kind="step").attempt == 1
+    answer(skipped, "skip")
+    assert advance(skipped).status == "completed"
+    assert (state(skipped)["log"], state(skipped)["done"]) == ([], True)
+    answer(stopped, "stop")
+    advance(stopped)
+    assert (stopped.status, stopped.reason) == ("failed", "“Stumble” failed; stopped by Ann Okafor")
 
 
 def test_a_step_that_never_came_back_is_quarantined_without_being_started_again() -> None:

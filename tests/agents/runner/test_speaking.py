@@ -29,28 +29,19 @@ def speaking_agents(settings: Any) -> Iterator[None]:
     registry.forget()
 
 
-def test_a_step_is_heard_while_it_runs_and_is_gone_when_it_has_ended() -> None:
-    run = advance_to_rest(make_run("speaker"))
-    assert state(run)["shown"] == ["speak 1: attempt 1"]
-    assert not Spoken.objects.filter(run=run).exists()
-
-
-def test_another_attempt_starts_over() -> None:
+def test_a_step_is_heard_while_it_runs_starts_over_with_each_attempt_and_is_gone_when_it_has_ended() -> None:
     run = make_run("speaker", mode="fails once")
     assert advance(run).status == "queued"
     assert not Spoken.objects.filter(run=run).exists()
-    assert advance_to_rest(run).status == "completed"
+    with sent() as statements:
+        assert advance_to_rest(run).status == "completed"
     assert state(run)["shown"] == ["speak 2: attempt 2"]
+    assert not Spoken.objects.filter(run=run).exists()
+    assert len([each for each in statements if "agents_spoken" in each]) <= 3  # said, read by the test's own step, gone
 
 
-def test_what_is_secret_in_the_state_is_not_shown_in_it() -> None:
-    [shown] = state(advance_to_rest(make_run("speaker", mode="secret")))["shown"]
-    assert "hunter2" not in shown
-    assert "It is" in shown
-
-
-@pytest.mark.parametrize(("mode", "plain"), [("unfinished", "It is "), ("cut", "x" * 100)])
-def test_no_part_of_a_secret_is_shown_where_it_is_not_whole(mode: str, plain: str) -> None:
+@pytest.mark.parametrize(("mode", "plain"), [("secret", "It is"), ("unfinished", "It is "), ("cut", "x" * 100)])
+def test_no_part_of_a_secret_of_the_state_is_shown_whole_or_not(mode: str, plain: str) -> None:
     """All but its last characters stood there until those came, and its end where a long text was cut."""
     [shown] = state(advance_to_rest(make_run("speaker", mode=mode)))["shown"]
     assert plain in shown
@@ -63,13 +54,6 @@ def test_what_no_text_column_takes_is_shown_as_replaced_and_a_long_text_by_its_e
     [long] = state(advance_to_rest(make_run("speaker", mode="long")))["shown"]
     assert len(long) < 21_000
     assert long.endswith("xend")
-
-
-def test_a_step_that_says_nothing_costs_no_statement() -> None:
-    run = make_run("speaker")
-    with sent() as statements:
-        advance_to_rest(run)
-    assert len([each for each in statements if "agents_spoken" in each]) <= 3  # said, read by the test's own step, gone
 
 
 def test_a_worker_that_lost_the_run_is_not_heard_any_more() -> None:
@@ -100,9 +84,7 @@ def test_a_database_that_does_not_take_it_costs_the_step_nothing(monkeypatch: py
 
     monkeypatch.setattr(SpokenQuerySet, "say", lost)
     assert advance_to_rest(make_run("speaker")).status == "completed"
-
-
-def test_outside_a_running_step_nobody_hears_it() -> None:
+    # Outside a running step nobody hears it.
     assert Speaker(RunInfo(1, "one"), 1).progress("anybody?") is None  # type: ignore[func-returns-value]
     assert not Spoken.objects.filter(run=1, text="anybody?").exists()
 
@@ -119,9 +101,3 @@ def test_what_a_killed_worker_left_behind_is_cleared_after_an_hour() -> None:
         cursor.execute("UPDATE agents_spoken SET at = at - interval '61 minutes' WHERE run_id = %s", [run.pk])
     clear_drafts()
     assert not Spoken.objects.filter(run=run).exists()
-
-
-def test_the_table_is_not_logged() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT relpersistence FROM pg_class WHERE relname = 'agents_spoken'")
-        assert cursor.fetchone() == ("u",)

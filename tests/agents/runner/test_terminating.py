@@ -13,6 +13,7 @@ import pytest
 from checkpoints.models import Checkpoint, Run
 from tests.factories.driven_runs import make_run, state
 from tests.harness import services
+from tests.harness.examples import first_alone
 from tests.harness.waiting import until
 
 Starter = Callable[..., services.Service]
@@ -45,7 +46,7 @@ def held() -> Iterator[psycopg.Connection]:
             owner.execute(GONE)
 
 
-@pytest.mark.parametrize("signals", [[signal.SIGTERM] * 3, [signal.SIGTERM, signal.SIGQUIT]], ids=["warm", "cold"])
+@pytest.mark.parametrize("signals", first_alone([[signal.SIGTERM, signal.SIGQUIT], [signal.SIGTERM] * 3]))
 def test_a_step_whose_commit_is_under_way_lands_once_however_often_the_worker_is_told_to_end(
     signals: list[signal.Signals],
     held: psycopg.Connection,

@@ -10,11 +10,10 @@ import pytest
 import redis
 
 from agents.definition.registered import queue_of
-from agents.models import SweeperPass
 from agents.ringing.ring_pauses import LONGEST
 from agents.tasks import advance as doorbell
 from checkpoints.models import Checkpoint, Event, Run
-from tests.factories.driven_runs import decide, effects, failures, make_run, open_gate, state
+from tests.factories.driven_runs import decide, effects, make_run
 from tests.harness import services
 from tests.harness.waiting import until
 
@@ -81,20 +80,6 @@ def test_a_worker_killed_in_an_effect_and_a_flushed_redis_delay_a_run_by_its_lea
     assert [row.attempts for row in effects(run, "pay")] == [2]
 
 
-def test_a_flushed_redis_is_rung_again(sweeper: Starter, redis_url: str) -> None:
-    server = redis.Redis.from_url(redis_url)
-    sweeping = sweeper()
-    sweeping.says("ready")
-    run = make_run("hopper")
-    until(lambda: server.llen("agent.hopper.1") > 0, what="the doorbell is in its queue")
-    until(lambda: server.exists("holdpoint.sweeper") > 0, what="the sweeper has seen this Redis")
-    server.flushall()
-    until(lambda: server.llen("agent.hopper.1") > 0, what="the sweeper rings again")
-    until(lambda: SweeperPass.latest() is not None, what="a pass was finished")  # the ring may be that of the first
-    Run.objects.filter(pk=run.pk).update(status="cancelled")
-    server.flushall()
-
-
 def test_a_message_that_is_delivered_three_times_at_once_lands_each_step_once(
     celery_worker: Starter, ledger: Path
 ) -> None:
@@ -109,65 +94,21 @@ def test_a_message_that_is_delivered_three_times_at_once_lands_each_step_once(
     assert Checkpoint.objects.filter(run=run).count() == 6
 
 
-def test_a_worker_paused_past_its_lease_writes_nothing_when_it_comes_back(
-    celery_worker: Starter, sweeper: Starter, ledger: Path
+def test_a_step_that_outlives_the_lease_keeps_it_by_its_heartbeat_and_leaves_messages_to_an_idle_worker(
+    celery_worker: Starter, sweeper: Starter
 ) -> None:
-    paused = celery_worker("-c", "1", "--name", "paused", env=QUICK)
-    run = make_run("grower", steps=3, pause=0.6, ledger=str(ledger))
-    until(lambda: lines(ledger), what="the first step has begun")
-    paused.pause()
-    celery_worker("-c", "1", "--name", "fresh", env=QUICK)
-    sweeper(env=QUICK)
-    becomes(run, "completed")
-    tokens = set(Checkpoint.objects.filter(run=run, kind="step").values_list("token", flat=True))
-    paused.resume()
-    paused.says("run.fenced")
-    run.refresh_from_db()
-    assert (run.status, state(run)["log"]) == ("completed", [0, 1, 2])
-    assert set(Checkpoint.objects.filter(run=run, kind="step").values_list("token", flat=True)) == tokens
-    assert Checkpoint.objects.filter(run=run).count() == 4
-
-
-def test_a_step_that_outlives_the_lease_keeps_it_by_its_heartbeat(celery_worker: Starter, sweeper: Starter) -> None:
-    sweeper(env=QUICK)
-    celery_worker("-c", "2", env=QUICK)
-    run = make_run("grower", steps=1, pause=2 * LEASE)
-    becomes(run, "completed")
-    assert Event.objects.filter(run_id=run.pk, kind="run.running").count() == 1
-
-
-def test_a_step_that_kills_its_worker_every_time_is_quarantined(celery_worker: Starter, sweeper: Starter) -> None:
-    sweeper(env=QUICK)
-    celery_worker("-c", "1", env=QUICK)
-    run = make_run("stumbler", mode="kill")
-    becomes(run, "waiting")
-    assert open_gate(run).kind == "recovery"
-    assert [failure.attempt for failure in failures(run)] == [3]
-    assert "2 workers died" in failures(run)[0].error
-
-
-def test_two_workers_share_the_runs_and_no_step_lands_twice(celery_worker: Starter, sweeper: Starter) -> None:
-    sweeper(env=QUICK)
-    runs = [make_run("grower", steps=3, pause=0.1) for _ in range(8)]
-    for name in ("one", "two"):
-        celery_worker("-c", "1", "--name", name, env=QUICK, ready=False)
-    for run in runs:
-        becomes(run, "completed")
-        assert state(run)["log"] == [0, 1, 2]
-    claimed_by = {run.token for run in runs}
-    assert claimed_by == {1}
-
-
-def test_a_busy_worker_leaves_messages_to_an_idle_one(celery_worker: Starter) -> None:
     """One that it took beforehand would wait for the end of its step, beside a worker with nothing to do."""
+    sweeper(env=QUICK)
     for name in ("one", "two"):
         celery_worker("-c", "1", "--name", name, env=QUICK)
-    long = make_run("grower", steps=1, pause=45.0)
+    long = make_run("grower", steps=1, pause=2 * LEASE)
     becomes(long, "running")
     for run in [make_run("hopper") for _ in range(4)]:
         becomes(run, "completed")
     long.refresh_from_db()
     assert long.status == "running"
+    becomes(long, "completed")
+    assert Event.objects.filter(run_id=long.pk, kind="run.running").count() == 1
 
 
 def test_a_broker_that_is_down_loses_no_run() -> None:

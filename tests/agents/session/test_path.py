@@ -1,11 +1,14 @@
-"""The path that a worker keeps of a run is the one that the database has."""
+"""The path that a worker keeps of a run is the one that the database has, and its heartbeat looks after each claim."""
 
 from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
 
 import pytest
 
 from agents.definition import registry
-from agents.session.heartbeat import ClaimBeat
+from agents.session.heartbeat import ClaimBeat, HeartbeatThread
 from agents.session.run_path import RunPath
 from agents.session.run_session import RunSession
 from agents.steps.local_performer import LOCAL
@@ -13,11 +16,13 @@ from checkpoints import store
 from checkpoints.layout.snapshot import ANCHOR_EVERY
 from checkpoints.models import Checkpoint, Run
 from checkpoints.store import claims, executions
+from checkpoints.store.claims import Claim
 from checkpoints.values.ops import Append
 from tests.factories.driven_runs import make_run
 from tests.factories.stored_runs import REWIND, STEP, begin
 from tests.harness.altered_rows import altered
 from tests.harness.sent_statements import sent
+from tests.harness.waiting import until
 
 
 @pytest.mark.parametrize("read", [True, False], ids=["read before the save", "read after it"])
@@ -76,3 +81,23 @@ def test_a_damaged_row_ends_the_path() -> None:
         head = store.save(head, {"n": number}, claim=claim, header=STEP)
     with altered(Checkpoint.objects.get(run=run, seq=1), parent=head.id):
         assert [each.seq for each in executions.path(head.id)] == [1, 2, 3, 4]
+
+
+def claim(lease: float = 30.0) -> Claim:
+    return Claim(1, 1, lease, None, 0, "", 1, datetime.now(UTC))
+
+
+def test_a_claim_that_came_while_the_thread_slept_for_another_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[ClaimBeat] = []
+
+    def look(beat: ClaimBeat) -> None:
+        looked.append(beat)
+        beat.asked = time.monotonic()
+
+    monkeypatch.setattr(ClaimBeat, "look", look)
+    heart = HeartbeatThread()
+    with heart.watch(claim()):
+        until(lambda: heart.wakes < float("inf"), what="the thread sleeps for this claim")
+    with heart.watch(claim()) as beat:
+        until(lambda: looked)
+    assert looked == [beat]

@@ -31,8 +31,6 @@ class Drafter(Agent):
     name = "drafter"
 
     class State(BaseModel):
-        """`floor` is the least that is accepted."""
-
         ledger: str
         floor: int = 1
         mode: str = ""
@@ -43,7 +41,6 @@ class Drafter(Agent):
 
     @step(validators=["enough", "even"], writes=["draft", "claim"], retry=1, backoff=0)
     def write(self, ledger: str, floor: int, mode: str, feedback: list[Words]) -> Any:
-        """Draft, or lie about it."""
         write_line(ledger, "write", len(feedback))
         if mode == "lie":
             self.enough = lambda draft, floor, mode: None  # type: ignore[method-assign]
@@ -52,7 +49,6 @@ class Drafter(Agent):
 
     @validator
     def enough(self, draft: int, floor: int, mode: str) -> str | None:
-        """Say what is missing, or fail as told."""
         if mode == "raise":
             raise ValueError("the judge is ill")
         if mode == "odd answer":
@@ -63,12 +59,10 @@ class Drafter(Agent):
 
     @validator
     def even(self, draft: int, mode: str) -> list[str]:
-        """Mind odd numbers in one mode only."""
         return [f"{draft} is odd", "make it even"] if mode == "even" and draft % 2 else []
 
     @step
     def send(self, draft: int) -> dict[str, Any]:
-        """Go on."""
         return {"sent": draft >= 0}
 
 
@@ -78,25 +72,20 @@ class Mute(Agent):
     name = "mute"
 
     class State(BaseModel):
-        """Counts."""
-
         floor: int = 2
         guess: int = -1
         heard: list[str] = []
 
     @step(validators=["enough"], tries=3, rings=0)
     def think(self, floor: int) -> dict[str, Any]:
-        """Guess better for every refusal."""
         return {"guess": len(self.refusals), "heard": self.refusals}
 
     @validator
     def enough(self, guess: int, floor: int) -> list[str]:
-        """Judge."""
         return [f"{guess} is not {floor}"] if guess < floor else []
 
     @step
     def after(self, guess: int) -> dict[str, Any]:
-        """Hear nothing any more."""
         return {"heard": [*self.refusals, "over"]}
 
 
@@ -106,8 +95,6 @@ class Builder(Agent):
     name = "builder"
 
     class State(BaseModel):
-        """The further back the fault, the wider the ring."""
-
         ledger: str
         floor: int = 2
         fault: str = "middle"
@@ -120,80 +107,39 @@ class Builder(Agent):
 
     @step
     def start(self, ledger: str, fault: str, feedback: list[Words]) -> dict[str, Any]:
-        """The producer of the producer; does better by words only where the fault is its own."""
         write_line(ledger, "start", len(feedback))
         return {"first": len(feedback) if fault == "first" else 100}
 
     @step
     def shape(self, ledger: str, fault: str, first: int, feedback: list[Words]) -> dict[str, Any]:
-        """The producer of what is judged."""
         write_line(ledger, "shape", len(feedback))
         return {"middle": len(feedback) if fault == "middle" else first}
 
     @gate(on_reject="shape")
     def review(self, fault: str) -> Card | None:
-        """Ask in one mode only."""
         return Card(title="Build it?") if fault == "asked" else None
 
     @step
     def other(self, ledger: str) -> dict[str, Any]:
-        """Has nothing to do with it."""
         write_line(ledger, "other")
         return {"aside": 1}
 
     @effect(undo="cancel", guarded=False)
     def order(self, ledger: str, aside: int, *, key: str) -> dict[str, Any]:
-        """Has nothing to do with it either, but costs money."""
         write_line(ledger, "order", key)
         return {"receipt": key}
 
     def cancel(self, ledger: str, receipt: str) -> None:
-        """Take it back."""
         write_line(ledger, "cancel", receipt)
 
     @step(validators=["fits"], rings=2, backoff=0)
     def build(self, ledger: str, floor: int, middle: int, aside: int) -> dict[str, Any]:
-        """Judged."""
         write_line(ledger, "build", middle)
         return {"product": middle + aside - 1}
 
     @validator
     def fits(self, product: int, floor: int) -> str | None:
-        """Judge."""
         return f"{product} is less than {floor}" if product < floor else None
-
-
-class Pair(Agent):
-    """Two validators that nothing ever pleases, and two tries in each ring."""
-
-    name = "pair"
-
-    class State(BaseModel):
-        """`part` counts the words that were said."""
-
-        feedback: list[Words] = []
-        part: int = 0
-        product: int = 0
-
-    @step
-    def start(self, feedback: list[Words]) -> dict[str, Any]:
-        """The producer."""
-        return {"part": len(feedback)}
-
-    @step(validators=["one", "two"], tries=2, rings=1)
-    def build(self, part: int) -> dict[str, Any]:
-        """Judged."""
-        return {"product": part}
-
-    @validator
-    def one(self, product: int) -> str:
-        """Refuse."""
-        return f"one of {product}"
-
-    @validator
-    def two(self, product: int) -> str:
-        """Refuse as well."""
-        return f"two of {product}"
 
 
 class Sided(Agent):
@@ -202,8 +148,6 @@ class Sided(Agent):
     name = "sided"
 
     class State(BaseModel):
-        """Feedback goes nowhere here."""
-
         ledger: str
         amount: int = 0
         bought: int = 0
@@ -211,35 +155,29 @@ class Sided(Agent):
 
     @step
     def propose(self, ledger: str) -> dict[str, Any]:
-        """Propose nothing much."""
         write_line(ledger, "propose")
         return {"amount": 1}
 
     @gate(edits=["amount"], allows=["buy"])
     def review(self, amount: int) -> Card:
-        """Let people change the amount."""
         return Card(title="Buy?", actions=[Action(id="buy", effect="buy", pointer="/amount")])
 
     @effect(irreversible=True)
     def buy(self, ledger: str, amount: int) -> dict[str, Any]:
-        """Buy."""
         write_line(ledger, "buy", amount)
         return {"bought": amount}
 
     @step(validators=["never"], rings=5)
     def build(self, ledger: str, bought: int, amount: int) -> dict[str, Any]:
-        """Never good enough."""
         write_line(ledger, "build")
         return {"product": bought + amount}
 
     @validator
     def never(self, product: int) -> str:
-        """Refuse."""
         return "no"
 
 
 def ask(ledger: str, *words: Any) -> Any:
-    """A dear call: a line in the ledger, and how many lines there are then, as a tuple."""
     write_line(ledger, "ask", *words)
     return len(Path(ledger).read_text().splitlines()), list(words)
 
@@ -250,8 +188,6 @@ class Caller(Agent):
     name = "caller"
 
     class State(BaseModel):
-        """`flag` is a file: once it is there, nothing fails."""
-
         ledger: str
         flag: str = ""
         mode: str = ""
@@ -262,7 +198,6 @@ class Caller(Agent):
 
     @step(retry=2, backoff=0, writes=["answer", "kinds"], validators=["good"], rings=0)
     def think(self, ledger: str, flag: str, mode: str) -> Any:
-        """Ask, then go wrong."""
         asked = self.once("model", ask, ledger, "why?")
         if mode == "raise" and self.attempt < 3:
             raise ValueError("after the call")
@@ -284,17 +219,14 @@ class Caller(Agent):
 
     @validator
     def good(self, answer: Any, mode: str, flag: str) -> str | None:
-        """Refuse what the model said, in one mode."""
         return "ask it again" if mode == "refuse" and not Path(flag).exists() else None
 
     @gate(on_reject="think", allows=["act"])
     def review(self, ledger: str, answer: Any) -> Card:
-        """Ask people, with a title that was dear."""
         return Card(title=f"Is {self.once('title', ask, ledger, 'title')} right?")
 
     @effect(irreversible=True, idempotent=True, retry=2, backoff=0)
     def act(self, ledger: str, *, key: str) -> dict[str, Any]:
-        """Act on a dear call; the first answer is lost."""
         self.once("plan", ask, ledger, "plan")
         if self.attempt == 1:
             raise ValueError("who knows")
@@ -307,15 +239,12 @@ class Robbed(Agent):
     name = "robbed"
 
     class State(BaseModel):
-        """What it heard."""
-
         ledger: str
         mode: str = ""
         heard: str = ""
 
     @step(writes=["heard"])
     def think(self, ledger: str, mode: str) -> Any:
-        """Call, and swallow every Exception, as careless code does."""
         try:
             return {"heard": self.once("call", self.call, mode)}
         except Exception:  # noqa: BLE001 - what a careless step does
@@ -326,7 +255,6 @@ class Robbed(Agent):
             return {"heard": "swallowed everything"}
 
     def call(self, mode: str) -> str:
-        """Be overtaken."""
         run = Run.objects.get(pk=self.run.id)
         assert run.head is not None
         if mode == "beaten":
@@ -347,8 +275,6 @@ class Catcher(Agent):
     name = "catcher"
 
     class State(BaseModel):
-        """`mode` says how it fails."""
-
         mode: str = "raise"
         feedback: list[Words] = []
         plan: str = ""
@@ -356,7 +282,6 @@ class Catcher(Agent):
 
     @step(retry=1, backoff=0, catch="simple")
     def clever(self, mode: str) -> dict[str, Any]:
-        """Fail."""
         if mode == "hopeless":
             raise StepFailed("nothing to be done")
         if mode == "raise":
@@ -365,12 +290,10 @@ class Catcher(Agent):
 
     @step
     def polish(self, plan: str) -> dict[str, Any]:
-        """Follows the clever one only."""
         return {"plan": plan + ", polished"}
 
     @step
     def simple(self, plan: str, feedback: list[Words]) -> dict[str, Any]:
-        """Take over."""
         return {"plan": plan or f"simple, because {feedback[0].by}: {feedback[0].text}", "done": True}
 
 
@@ -380,8 +303,6 @@ class Circler(Agent):
     name = "circler"
 
     class State(BaseModel):
-        """`until` is how often."""
-
         ledger: str
         until: int = 100
         mode: str = ""
@@ -389,29 +310,24 @@ class Circler(Agent):
 
     @step(loop_guard=3)
     def hop(self, mode: str, times: int) -> Any:
-        """Go round by itself."""
         if mode == "catch":
             return Jump("fall")
         return Jump("act") if mode == "act" else {"times": times + 1}
 
     @step
     def turn(self, times: int, until: int) -> Any:
-        """Back, or on to the end."""
         return Jump("hop") if times < until else Jump("end")
 
     @step(catch="fix", loop_guard=2, retry=0)
     def fall(self) -> dict[str, Any]:
-        """Always fail."""
         raise ValueError("fell")
 
     @step
     def fix(self) -> Any:
-        """Believe that it is mended."""
         return Jump("fall")
 
     @effect(irreversible=True, guarded=False, loop_guard=2)
     def act(self, ledger: str, times: int) -> Any:
-        """Act for each."""
         write_line(ledger, "act", times)
         return Jump("act", {"times": times + 1})
 
@@ -421,7 +337,7 @@ class Circler(Agent):
 
 
 class Slow(Agent):
-    """Pauses of its own length between attempts."""
+    """Pauses for a time of its own between attempts."""
 
     name = "slow"
 
@@ -430,7 +346,6 @@ class Slow(Agent):
 
     @step(retry=5, backoff=40)
     def wait(self) -> None:
-        """Fail."""
         raise ValueError("not yet")
 
 
@@ -440,8 +355,6 @@ class Told(Agent):
     name = "told"
 
     class State(BaseModel):
-        """Better by one for every time that it is made."""
-
         ledger: str
         about: str = "part"
         part: int = 0
@@ -451,29 +364,24 @@ class Told(Agent):
 
     @step(reads_world=True)
     def make(self, ledger: str) -> dict[str, Any]:
-        """Make it."""
         write_line(ledger, "make")
         return {"part": Path(ledger).read_text().count("make")}
 
     @step
     def name_it(self, about: str, part: int) -> dict[str, Any]:
-        """What to tell of it."""
         return {"topic": f"{about} {part}"}
 
     @effect(irreversible=True, guarded=False)
     def tell(self, ledger: str, topic: str, *, key: str) -> dict[str, Any]:
-        """Tell it."""
         write_line(ledger, "tell", topic)
         return {"told": topic}
 
     @validator
     def big(self, product: int) -> str | None:
-        """Judge."""
         return None if product >= 2 else "too small"
 
     @step(validators=["big"], rings=1)
     def check(self, part: int) -> dict[str, Any]:
-        """What is judged."""
         return {"product": part}
 
 
@@ -484,6 +392,5 @@ class Announced(Told):
 
     @effect(irreversible=True, guarded=False)
     def tell(self, ledger: str, about: str, *, key: str) -> dict[str, Any]:
-        """Tell it."""
         write_line(ledger, "tell", about)
         return {"told": about}

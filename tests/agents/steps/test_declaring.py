@@ -17,57 +17,31 @@ class Base(Agent):
     name = "declared"
 
     class State(BaseModel):
-        """Lists for words of several kinds."""
-
         size: int = 1
         draft: int = 0
-        other: int = 0
         feedback: list[str] = []
         numbers: list[int] = []
 
     @validator
     def enough(self, draft: int, size: int) -> str | None:
-        """Judge."""
         return None if draft >= size else "too little"
 
-    @validator
-    def beside(self, other: int) -> None:
-        """Judge by something else."""
 
+def declared(base: type[Agent] = Base, **options: Any) -> type[Agent]:
+    """An agent of one step with these options."""
 
-def test_a_validator_judges_by_what_its_step_reads_or_writes() -> None:
-    class Blind(Base):
-        @step(validators=["enough"])
-        def write(self) -> dict[str, Any]:
-            return {"draft": 1}
+    class Declared(base):  # type: ignore[misc, valid-type]
+        @step(**options)
+        def write(self, size: int) -> dict[str, Any]:
+            return {"draft": size}
 
-    with pytest.raises(AgentError, match="is judged by enough, which reads size; let the step read size too"):
-        plan_of(Blind)
+    return Declared
 
 
 def test_words_go_into_the_list_of_that_name_where_its_items_take_them() -> None:
-    class Fine(Base):
-        @step(validators=[Base.enough])
-        def write(self, size: int) -> dict[str, Any]:
-            return {"draft": size}
-
-        @step
-        def plain(self) -> None:
-            pass
-
-    plan = plan_of(Fine)
-    assert (plan.step("write").feedback, plan.step("write").rings, plan.step("write").tries) == ("feedback", 1, 1)
-    assert (plan.step("plain").feedback, plan.step("plain").rings) == ("", 0)
-
-
-def test_words_do_not_go_into_a_list_whose_items_take_none() -> None:
-    class Numbers(Base):
-        @step(validators=["enough"], feedback="numbers")
-        def write(self, size: int) -> dict[str, Any]:
-            return {"draft": size}
-
-    with pytest.raises(AgentError, match="puts feedback into numbers, whose items take no text"):
-        plan_of(Numbers)
+    judged, plain = plan_of(declared(validators=["enough"])).step("write"), plan_of(declared()).step("write")
+    assert (judged.feedback, judged.rings, judged.tries) == ("feedback", 1, 1)
+    assert (plain.feedback, plain.rings) == ("", 0)
 
     class Unasked(Agent):
         name = "unasked"
@@ -82,6 +56,38 @@ def test_words_do_not_go_into_a_list_whose_items_take_none() -> None:
     assert plan_of(Unasked).step("review").feedback == ""
 
 
+def test_a_validator_judges_by_what_its_step_reads_or_writes_and_a_stricter_one_makes_another_step() -> None:
+    class Blind(Base):
+        @step(validators=["enough"])
+        def write(self) -> dict[str, Any]:
+            return {"draft": 1}
+
+    with pytest.raises(AgentError, match="is judged by enough, which reads size; let the step read size too"):
+        plan_of(Blind)
+
+    class Strict(Base):
+        @validator
+        def enough(self, draft: int, size: int) -> str | None:
+            return None if draft > size else "too little"
+
+    lax, strict = (plan_of(declared(base, validators=["enough"])).step("write") for base in (Base, Strict))
+    assert lax.code_hash != strict.code_hash
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"validators": ["enough"], "feedback": "numbers"}, "puts feedback into numbers, whose items take no text"),
+        ({"catch": "nowhere"}, "catches with nowhere, which is not a step"),
+        *(({word: -1}, f"has {word}=") for word in ("rings", "retry", "backoff", "loop_guard")),
+        ({"tries": 0}, "has tries="),
+    ],
+)
+def test_an_option_that_leads_nowhere_or_is_no_number_of_times_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(AgentError, match=said):
+        plan_of(declared(**options))
+
+
 def test_a_catch_that_leads_back_needs_a_guard() -> None:
     class Round(Base):
         @step
@@ -94,41 +100,3 @@ def test_a_catch_that_leads_back_needs_a_guard() -> None:
 
     with pytest.raises(AgentError, match="catches with fix, from where the run may come back to it; give it a loop"):
         plan_of(Round)
-
-
-def test_a_catch_names_a_step() -> None:
-    class Lost(Base):
-        @step(catch="nowhere")
-        def fall(self) -> None:
-            pass
-
-    with pytest.raises(AgentError, match="catches with nowhere, which is not a step"):
-        plan_of(Lost)
-
-
-@pytest.mark.parametrize(
-    ("word", "value"), [("tries", 0), ("rings", -1), ("retry", -1), ("backoff", -1.0), ("loop_guard", -1)]
-)
-def test_a_policy_is_no_negative_number(word: str, value: Any) -> None:
-    class Negative(Base):
-        @step(**{word: value})
-        def write(self) -> None:
-            pass
-
-    with pytest.raises(AgentError, match=f"has {word}="):
-        plan_of(Negative)
-
-
-def test_a_stricter_validator_makes_another_step() -> None:
-    class Lax(Base):
-        @step(validators=["enough"])
-        def write(self, size: int) -> dict[str, Any]:
-            return {"draft": size}
-
-    class Strict(Lax):
-        @validator
-        def enough(self, draft: int, size: int) -> str | None:
-            """Judge harder."""
-            return None if draft > size else "too little"
-
-    assert plan_of(Lax).step("write").code_hash != plan_of(Strict).step("write").code_hash

@@ -1,47 +1,48 @@
-"""A step's own policies: backoff between attempts, a step that catches the failure, a guard against going round."""
+"""A step's own policies: pauses between attempts, a step that catches, a guard, and calls that are made once."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agents import AgentError
+from agents.compatibility import validation
+from agents.definition import registry
+from agents.definition.registry import agent_named
+from agents.models import Memo
 from agents.pages.run.row import read_again
 from agents.pages.run.story import scene_of
 from agents.pages.run.timeline import build
 from agents.steps import retry
 from checkpoints import store
 from checkpoints.models import Checkpoint, Run
+from tests.agents.steps.killable_workers import KillableWorkers, go_on
 from tests.factories import ann
-from tests.factories.driven_runs import advance, advance_to_rest, answer, failures, make_run, open_gate, state, trail
-
-from .killable_workers import KillableWorkers, go_on
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    """What really ran, a line an execution."""
-    return tmp_path / "ledger"
-
-
-def pause(run: Run) -> float:
-    """Seconds from the last failure until the run is due."""
-    assert run.wake_at is not None
-    return (run.wake_at - failures(run)[-1].at).total_seconds()
+from tests.factories.driven_runs import (
+    advance,
+    advance_to_rest,
+    answer,
+    decide,
+    failures,
+    make_run,
+    open_gate,
+    state,
+    trail,
+)
+from tests.harness.examples import first_alone
 
 
-def test_a_step_names_its_first_pause_and_the_next_ones_double() -> None:
-    run = advance(make_run("slow"))
-    assert 28 < pause(run) < 52
-    assert 58 < pause(advance(run)) < 102
-
-
-def test_pauses_are_spread_and_come_to_a_limit_that_a_longer_first_one_lifts() -> None:
+def test_a_step_names_its_first_pause_and_they_are_spread_and_come_to_a_limit_that_a_longer_one_lifts() -> None:
     assert len({retry.backoff(3, 10) for _ in range(5)}) == 5
     assert all(30 <= retry.backoff(3, 10) <= 50 for _ in range(100))
     assert all(225 <= retry.backoff(10_000, 10) <= 375 for _ in range(100))
     assert all(450 <= retry.backoff(attempt, 600) <= 750 for attempt in (1, 9))
     assert retry.backoff(7, 0) == 0
+    run = advance(make_run("slow"))
+    assert run.wake_at is not None
+    assert 28 < (run.wake_at - failures(run)[-1].at).total_seconds() < 52
 
 
 def test_when_its_attempts_have_run_out_the_run_goes_on_with_the_step_that_catches() -> None:
@@ -52,14 +53,6 @@ def test_when_its_attempts_have_run_out_the_run_goes_on_with_the_step_that_catch
     assert state(run)["plan"] == "simple, because clever: ValueError: too clever"
     assert [failure.error for failure in failures(run)] == ["ValueError: too clever"] * 2
     assert run.gates.count() == 0
-
-
-def test_what_a_step_knows_to_be_hopeless_is_caught_at_once() -> None:
-    run = advance(make_run("catcher", mode="hopeless"))
-    assert (run.status, len(failures(run))) == ("completed", 1)
-
-
-def test_nothing_is_caught_where_nothing_failed() -> None:
     run = advance(make_run("catcher", mode="fine"))
     assert trail(run)[1:] == [("step", "clever"), ("step", "polish"), ("step", "simple")]
 
@@ -74,7 +67,7 @@ def test_a_step_that_kills_its_workers_is_caught_too(workers: KillableWorkers) -
     assert "2 workers died in this step" in failures(run)[0].error
 
 
-@pytest.mark.parametrize("place", ["before_save@clever", "after_save@clever", "after_commit@clever"])
+@pytest.mark.parametrize("place", first_alone(["after_save@clever", "before_save@clever"]))
 def test_a_worker_killed_in_a_catch_leaves_one_failure_and_one_catch(place: str, workers: KillableWorkers) -> None:
     run = make_run("catcher", mode="hopeless")
     workers.kill(run, place)
@@ -89,23 +82,12 @@ def test_a_step_that_ran_as_often_as_its_guard_allows_asks_a_person(ledger: Path
     gate = open_gate(run)
     assert (gate.kind, gate.step) == ("recovery", "hop")
     assert gate.standing().card.question["text"].startswith("“Hop” has run 3 times on this path")  # type: ignore[index]
-
-
-def test_a_person_lets_it_run_as_often_anew(ledger: Path) -> None:
-    run = advance_to_rest(make_run("circler", ledger=str(ledger)))
     answer(run, "retry")
     assert advance_to_rest(run).status == "waiting"
-    assert state(run)["times"] == 6
-
-
-def test_a_person_may_have_the_run_go_on_without_it(ledger: Path) -> None:
-    run = advance_to_rest(make_run("circler", ledger=str(ledger)))
+    assert state(run)["times"] == 6  # a person lets it run as often anew
     answer(run, "skip")
     advance_to_rest(run)
-    assert trail(run)[7:9] == [("recovery", "hop"), ("step", "turn")]
-
-
-def test_a_loop_within_its_guard_asks_nobody(ledger: Path) -> None:
+    assert trail(run)[14:16] == [("recovery", "hop"), ("step", "turn")]  # and may have the run go on without it
     run = advance_to_rest(make_run("circler", ledger=str(ledger), until=3))
     assert (run.status, state(run)["times"], run.gates.count()) == ("completed", 3, 0)
 
@@ -124,10 +106,9 @@ def test_an_effect_is_guarded_before_it_is_done_once_more(ledger: Path) -> None:
     assert ledger.read_text() == "act 0\nact 1\nact 2\nact 3\n"
 
 
-@pytest.mark.parametrize("place", ["before_gate@hop", "after_gate@hop"])
-def test_a_worker_killed_when_its_guard_asks_asks_once(place: str, ledger: Path, workers: KillableWorkers) -> None:
+def test_a_worker_killed_when_its_guard_asks_asks_once(ledger: Path, workers: KillableWorkers) -> None:
     run = make_run("circler", ledger=str(ledger))
-    workers.kill(run, place)
+    workers.kill(run, "after_gate@hop")
     go_on(run)
     assert (run.status, run.gates.count(), state(run)["times"]) == ("waiting", 1, 3)
 
@@ -141,10 +122,109 @@ def test_a_catch_is_told_on_the_timeline_with_the_failure_that_it_caught() -> No
         ["the run goes on with “Simple”"],
     )
     assert [failure.error for failure in row.failures] == ["nothing to be done"]
-
-
-def test_the_checkpoint_of_a_catch_says_who_takes_over() -> None:
-    run = advance(make_run("catcher", mode="hopeless"))
     caught = Checkpoint.objects.get(run=run, kind="recovery")
     assert (caught.next_step, caught.input_digest) == ("simple", None)
     assert store.load_checkpoint(caught.id).state["feedback"][0]["by"] == "clever"
+
+
+def asked(ledger: Path, what: str) -> int:
+    """How often this was asked."""
+    return ledger.read_text().splitlines().count(f"ask {what}")
+
+
+def test_a_call_is_made_once_in_a_step_an_effect_and_a_gate_and_gives_what_json_gives(ledger: Path) -> None:
+    run = advance(make_run("caller", ledger=str(ledger)))
+    assert (state(run)["answer"], state(run)["kinds"]) == ([1, ["why?"]], ["list"])
+    decide(run)
+    advance(run)
+    assert advance(run).status == "completed"
+    assert [line.partition(" ")[2] for line in ledger.read_text().splitlines()] == ["why?", "title", "plan"]
+    assert Memo.objects.filter(run=run).count() == 3
+    ledger.unlink()
+    run = advance(make_run("caller", ledger=str(ledger), mode="twice"))  # another salt is another call
+    assert state(run)["answer"] == [[1, ["why?"]], [1, ["why?"]], [2, ["why?"]]]
+
+
+def test_a_step_that_is_tried_again_finds_what_it_called_before(ledger: Path) -> None:
+    run = advance_to_rest(make_run("caller", ledger=str(ledger), mode="raise"))
+    assert (len(failures(run)), run.status) == (2, "waiting")
+    assert (asked(ledger, "why?"), state(run)["answer"]) == (1, [1, ["why?"]])
+
+
+def test_a_step_whose_worker_was_killed_finds_what_it_called_before(ledger: Path, workers: KillableWorkers) -> None:
+    run = make_run("caller", ledger=str(ledger))
+    workers.kill(run, "after_step@think")
+    go_on(run)
+    assert (asked(ledger, "why?"), state(run)["answer"]) == (1, [1, ["why?"]])
+
+
+def test_a_person_who_has_it_tried_again_does_not_have_it_called_again(ledger: Path, tmp_path: Path) -> None:
+    run = advance(make_run("caller", ledger=str(ledger), mode="hopeless", flag=str(tmp_path / "flag")))
+    for _ in range(2):
+        answer(run, "retry")
+        assert advance(run).status == "waiting"
+    (tmp_path / "flag").touch()
+    answer(run, "retry")
+    advance(run)
+    assert (asked(ledger, "why?"), state(run)["answer"]) == (1, [1, ["why?"]])
+
+
+def test_a_step_that_is_sent_back_calls_anew(ledger: Path) -> None:
+    run = advance(make_run("caller", ledger=str(ledger)))
+    decide(run, "reject", then="back", back_to="think")
+    advance(run)
+    assert asked(ledger, "why?") == 2
+
+
+def test_a_refused_output_is_not_made_of_the_same_call_again(ledger: Path, tmp_path: Path) -> None:
+    run = advance(make_run("caller", ledger=str(ledger), mode="refuse", flag=str(tmp_path / "flag")))
+    assert (run.status, asked(ledger, "why?")) == ("waiting", 2)  # the step itself, once more, then a person
+    (tmp_path / "flag").touch()
+    answer(run, "retry")
+    advance(run)
+    assert asked(ledger, "why?") == 3
+
+
+WRONG = [
+    ("object", "once('model'): /args/1 is a object, which JSON cannot say"),
+    ("no json", "once('object'): the result is a object, which JSON cannot say"),
+    ("no name", "once() takes a name of 1 to 100 printable characters"),
+    ("large", "once('large'): the result has 2,002 bytes; 1,500 are the most. Return less"),
+]
+
+
+@pytest.mark.parametrize(("mode", "words"), WRONG)
+def test_what_cannot_be_kept_is_refused_at_once_and_not_tried_again(
+    mode: str, words: str, ledger: Path, settings: Any
+) -> None:
+    settings.HOLDPOINT_STATE_LIMIT = 1500
+    run = advance(make_run("caller", ledger=str(ledger), mode=mode))
+    assert (run.status, len(failures(run))) == ("waiting", 1)
+    assert words in failures(run)[0].error
+
+
+@pytest.mark.parametrize("mode", ["", "greedy"])
+def test_a_worker_that_lost_its_run_amid_the_call_keeps_nothing_whatever_the_step_swallows(mode: str) -> None:
+    run = make_run("robbed", ledger="", mode=mode)
+    advance(run)
+    assert (run.status, trail(run), Memo.objects.filter(run=run).exists()) == ("queued", [("input", "input")], False)
+    assert failures(run) == []
+    assert advance(run).status == "completed"
+    assert state(run)["heard"] == "mine"
+
+
+def test_of_two_workers_that_both_called_the_second_goes_on_with_the_first_ones_result() -> None:
+    run = advance(make_run("robbed", ledger="", mode="beaten"))
+    assert (run.status, state(run)["heard"]) == ("completed", "the first answer")
+
+
+def test_a_call_outside_a_running_step_is_refused_and_so_is_a_validators(ledger: Path) -> None:
+    agent = agent_named("caller").agent
+    with pytest.raises(AgentError, match="outside a running step"):
+        agent(None, 1).once("call", str)  # type: ignore[arg-type]
+    plan = registry.register(agent_named("caller"))
+    with pytest.raises(AgentError, match="outside a running step"):
+        validation.redraw(plan, "review", {"ledger": "", "answer": 1}, {})
+    run = make_run("drafter", ledger=str(ledger), mode="remember")
+    assert advance(run).status == "waiting"
+    assert "once('call') was called outside a running step" in failures(run)[0].error

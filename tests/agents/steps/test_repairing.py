@@ -8,6 +8,7 @@ import pytest
 
 from agents.models import Failure
 from agents.moves import fork as forks
+from checkpoints import store
 from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.values.canonical_json import decode_canonical
@@ -24,13 +25,10 @@ from tests.factories.driven_runs import (
     state,
     trail,
 )
+from tests.harness.examples import first_alone
 from tests.harness.signed_in_clients import form_of, post, signed_in
 
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    """What really ran, a line an execution."""
-    return tmp_path / "ledger"
+from .killable_workers import KillableWorkers, go_on
 
 
 def ran(ledger: Path) -> list[str]:
@@ -52,10 +50,6 @@ def test_a_refused_output_is_no_checkpoint_and_its_step_runs_again_with_the_vali
     assert failures(run)[0].error == "0 is less than 1"
     assert (failures(run)[0].base, failures(run)[0].seq) == (Checkpoint.objects.get(run=run, seq=1).id, 1)
     assert verify_runs.verify_run(run) == []
-
-
-def test_a_refusal_is_an_event_without_its_words(ledger: Path) -> None:
-    run = advance(make_run("drafter", ledger=str(ledger)))
     event = Event.objects.get(run_id=run.pk, kind="step.refused")
     assert decode_canonical(bytes(event.data)) == {"step": "write", "validator": "enough", "ring": 0, "attempt": 1}
 
@@ -72,39 +66,26 @@ def test_every_validator_says_its_words_and_the_output_counts_as_refused_once(le
     # 0: too little. 1, after one word: too little and odd. No producer to go further back to: a person.
     assert refused(run) == [("enough", "write", 0), ("enough", "write", 1), ("even", "write", 1)]
     assert open_gate(run).standing().card.summary == "enough: 1 is less than 2 \0\neven: 1 is odd\nmake it even"
+    row = Failure.objects.get(run=run, validator="even")
+    assert bytes(row.traceback).decode() == "1 is odd\nmake it even"  # which a page may read as a whole
 
 
-def test_a_ring_is_tried_by_outputs_and_not_by_words_and_no_word_is_said_twice() -> None:
-    run = advance(make_run("pair"))
-    assert run.status == "waiting"
-    assert [ring for _, _, ring in refused(run)] == [0, 0, 0, 0, 1, 1, 1, 1, 2, 2]
-    assert [each["text"] for each in state(run)["feedback"]] == [*["one of 0", "two of 0"] * 3, "one of 6", "two of 6"]
-
-
-def test_a_validator_that_raises_fails_the_step_and_accepts_nothing(ledger: Path) -> None:
+def test_a_validator_that_raises_or_says_neither_words_nor_nothing_fails_the_step(ledger: Path) -> None:
     run = advance(make_run("drafter", ledger=str(ledger), mode="raise"))
     assert (run.status, state(run)["draft"]) == ("queued", -1)
     assert advance(run).status == "waiting"
     assert [(each.error, each.validator) for each in failures(run)] == [("ValueError: the judge is ill", "")] * 2
-
-
-def test_a_validator_says_words_or_nothing(ledger: Path) -> None:
     run = advance(make_run("drafter", ledger=str(ledger), mode="odd answer"))
     assert (run.status, len(failures(run))) == ("waiting", 1)
     assert failures(run)[0].error.endswith("The validator enough returned 7; it returns None, a text or texts.")
 
 
-def test_a_step_without_a_list_for_words_reads_them_from_the_runtime_until_it_is_accepted() -> None:
+def test_a_step_without_a_list_for_words_reads_them_from_the_runtime_as_often_as_each_ring_is_tried() -> None:
     run = advance(make_run("mute"))
     assert (run.status, state(run)["guess"]) == ("completed", 2)
-    assert state(run)["heard"] == ["over"]
+    assert state(run)["heard"] == ["over"]  # until it is accepted
     heard = Checkpoint.objects.get(run=run, kind="step", step="think")
-    from checkpoints import store
-
     assert store.load_checkpoint(heard.id).state["heard"] == ["0 is not 2", "1 is not 2"]
-
-
-def test_each_ring_is_tried_as_often_as_the_step_says_before_a_person_is_asked() -> None:
     run = advance(make_run("mute", floor=9))
     assert (run.status, refused(run)) == ("waiting", [("enough", "think", 0)] * 3 + [("enough", "think", 1)])
 
@@ -120,17 +101,9 @@ def test_the_next_ring_runs_the_producer_and_reuses_what_the_repair_does_not_tou
         ("step", "build"),
     ]  # fmt: skip
     assert verify_runs.verify_run(run) == []
-
-
-def test_an_effect_in_between_is_adopted_and_not_repeated(ledger: Path) -> None:
-    run = advance(make_run("builder", ledger=str(ledger)))
     assert [row.status for row in effects(run)] == ["done"]
     assert (ran(ledger).count("order"), ran(ledger).count("cancel")) == (1, 0)
     assert state(run)["receipt"] == effects(run)[0].key
-
-
-def test_the_producer_hears_every_word_that_was_said_so_far(ledger: Path) -> None:
-    run = advance(make_run("builder", ledger=str(ledger)))
     assert [(each["by"], each["text"]) for each in state(run)["feedback"]] == [("fits", "0 is less than 2")] * 2
 
 
@@ -143,7 +116,7 @@ def test_the_ring_after_that_runs_the_producers_producer(ledger: Path) -> None:
     ]  # fmt: skip
 
 
-def test_past_the_last_ring_a_person_is_asked_and_told_who_refused_and_why(ledger: Path) -> None:
+def test_past_the_last_ring_a_person_reads_who_refused_and_why_and_may_take_it_as_it_is_shown(ledger: Path) -> None:
     run = advance(make_run("builder", ledger=str(ledger), floor=1000))
     assert (run.status, refused(run)) == ("waiting", [("fits", "build", ring) for ring in (0, 1, 2, 3)])
     card = open_gate(run).standing().card
@@ -152,14 +125,13 @@ def test_past_the_last_ring_a_person_is_asked_and_told_who_refused_and_why(ledge
     assert card.reasons == ("What “Build” returned did not pass “Fits”",)
     assert [choice["id"] for choice in card.question["choices"]] == ["retry", "accept", "skip", "stop"]  # type: ignore[index]
     assert card.action("returned").arguments == {"product": 3}  # type: ignore[union-attr]
-
-
-def test_a_person_may_take_what_was_refused_exactly_as_it_was_shown(ledger: Path) -> None:
-    run = advance(make_run("builder", ledger=str(ledger), floor=1000))
-    answer(run, "accept")
+    gate, reviewer = open_gate(run), ann(run.team)
+    page = signed_in(reviewer).get(f"/gates/{gate.pk}/").content.decode()
+    for words in (card.summary, "Accept what “Build” returned", "What “Build” returned", ">product<"):
+        assert words in page
+    assert post(reviewer, gate, form_of(gate, "answer", answer="accept")).status_code == 303
     assert advance(run).status == "completed"
     assert (state(run)["product"], trail(run)[-1]) == (3, ("step", "build"))
-    assert ran(ledger)[-1] == "build"
     assert ran(ledger).count("build") == 4
 
 
@@ -180,9 +152,6 @@ def test_a_person_who_has_it_tried_again_starts_the_count_anew_and_passes_the_wo
     advance(run)
     assert (run.status, state(run)["draft"]) == ("completed", 3)
     assert [each["text"][:1] for each in state(run)["feedback"]] == ["0", "1", "2"]
-
-
-def test_a_person_may_go_on_without_the_step(ledger: Path) -> None:
     run = advance(make_run("drafter", ledger=str(ledger), floor=9))
     answer(run, "skip")
     assert advance(run).status == "completed"
@@ -208,37 +177,6 @@ def test_a_repair_never_goes_back_past_a_persons_sending_back(ledger: Path) -> N
     assert open_gate(run).kind == "recovery"
     assert refused(run) == [("fits", "build", ring) for ring in (0, 1, 2)]
     assert ran(ledger) == ["start", "shape", "shape", "other", "order", "build", "build", "shape", "build"]
-
-
-def test_a_gate_in_between_is_not_asked_again_where_it_shows_the_same(ledger: Path) -> None:
-    run = advance(make_run("builder", ledger=str(ledger), fault="asked", floor=1000))
-    decide(run)
-    assert advance_to_rest(run).status == "waiting"
-    assert [(gate.kind, gate.step) for gate in run.gates.order_by("pk")] == [
-        ("review", "review"),
-        ("recovery", "build"),
-    ]
-
-
-def test_a_page_may_read_the_whole_of_what_was_said(ledger: Path) -> None:
-    run = advance(make_run("drafter", ledger=str(ledger), mode="even", floor=2))
-    row = Failure.objects.get(run=run, validator="even")
-    assert bytes(row.traceback).decode() == "1 is odd\nmake it even"
-
-
-def test_the_gates_page_shows_what_was_refused_and_takes_it_by_its_form(ledger: Path) -> None:
-    run = advance(make_run("builder", ledger=str(ledger), floor=1000))
-    gate, reviewer = open_gate(run), ann(run.team)
-    page = signed_in(reviewer).get(f"/gates/{gate.pk}/").content.decode()
-    for words in (
-        "fits: 3 is less than 1000",
-        "Accept what “Build” returned",
-        "What “Build” returned",
-        ">product<",
-    ):
-        assert words in page
-    assert post(reviewer, gate, form_of(gate, "answer", answer="accept")).status_code == 303
-    assert (advance(run).status, state(run)["product"]) == ("completed", 3)
 
 
 def test_a_repair_in_a_fork_asks_rather_than_go_back_past_where_somebody_forked_it(ledger: Path) -> None:
@@ -269,3 +207,39 @@ def test_it_goes_back_over_one_that_is_taken_over_whatever_comes_out(ledger: Pat
     assert run.status == "completed"
     assert ran(ledger) == ["make", "tell", "make"]
     assert ("reused", "tell") in trail(run)
+
+
+@pytest.mark.parametrize(
+    ("place", "hit"), first_alone([("before_repair@build", 2), ("after_repair@build", 1), ("before_save@shape", 2)])
+)
+def test_a_worker_killed_in_a_repair_has_refused_nothing_twice(
+    place: str, hit: int, ledger: Path, workers: KillableWorkers
+) -> None:
+    run = make_run("builder", ledger=str(ledger), fault="first", floor=3)
+    workers.kill(run, place, hit)
+    go_on(run)
+    assert (run.status, state(run)["product"]) == ("completed", 3)
+    assert [(each.validator, each.ring) for each in failures(run)] == [("fits", 0), ("fits", 1), ("fits", 2)]
+    assert [kind for kind, _ in trail(run)].count("repair") == 3
+    assert [row.status for row in effects(run)] == ["done"]
+    assert ledger.read_text().count("order") == 1
+    assert verify_runs.verify_run(run) == []
+
+
+def test_a_worker_killed_when_it_asks_a_person_asks_once_and_one_killed_in_every_repair_ends_there(
+    ledger: Path, workers: KillableWorkers
+) -> None:
+    run = make_run("drafter", ledger=str(ledger), floor=2)
+    workers.kill(run, "after_gate@write")
+    go_on(run)
+    assert (run.status, run.gates.count(), len(failures(run))) == ("waiting", 1, 2)
+    answer(run, "accept")
+    assert go_on(run).status == "completed"
+    assert state(run)["draft"] == 1
+    run = make_run("drafter", ledger=str(ledger))
+    for _ in range(2):
+        workers.kill(run, "before_repair@write")
+        Run.objects.filter(pk=run.pk).update(lease_until="2000-01-01T00:00:00Z")
+    go_on(run)
+    assert (run.status, open_gate(run).step) == ("waiting", "write")
+    assert "2 workers died in this step" in failures(run)[0].error

@@ -15,19 +15,17 @@ from approvals.consequences.gate import GateImpacts
 from approvals.presentation.drawing.impact_lines import lines_of
 from checkpoints import actors
 from checkpoints.models import Run
+from tests.agents.children.families import child, children, make_parent, statuses, to_rest
 from tests.agents.pages.moves.sent_orders import member
 from tests.factories import ann
 from tests.factories.driven_runs import advance, decide, make_run, open_gate, trail
 
-from ..families import child, children, make_parent, statuses, to_rest
-
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(ledger: Path) -> Run:
     """A run that asks at the end: one child is done, one did what cannot be undone, and one sleeps."""
     modes = {"look": "", "b": "final"}
-    ledger = str(tmp_path / "ledger")
-    return to_rest(make_run("payroll", ledger=ledger, names=["a", "b"], modes=modes))
+    return to_rest(make_run("payroll", ledger=str(ledger), names=["a", "b"], modes=modes))
 
 
 def fates(found: Any) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
@@ -45,26 +43,21 @@ def without_names() -> list[Any]:
     return [{"op": "replace", "path": "/names", "value": []}]
 
 
-def test_before_the_fan_out_each_may_be_taken_over_or_undone(run: Run) -> None:
-    assert fates(impact.of_rewind(run, fan_out(run))) == [
-        ("may_undone", ("pay",), ("tell",)),
-        ("may_undone", ("pay",), ("tell",)),
-    ]
-
-
-def test_after_the_fan_out_they_stand(run: Run) -> None:
-    assert fates(impact.of_rewind(run, fan_out(run) + 1)) == [("stands", (), ())] * 2
-
-
-def test_where_the_recorded_output_is_reused_they_stand(run: Run) -> None:
+def test_before_the_fan_out_each_may_be_taken_over_or_undone_and_after_it_they_stand(run: Run) -> None:
+    stand = [("stands", (), ())] * 2
+    assert fates(impact.of_rewind(run, fan_out(run))) == [("may_undone", ("pay",), ("tell",))] * 2
+    assert fates(impact.of_rewind(run, fan_out(run) + 1)) == stand
     patch: list[Any] = [{"op": "replace", "path": "/before", "value": "otherwise"}]
-    assert fates(impact.of_edit(run, 1, patch)) == [("stands", (), ())] * 2
-
-
-def test_what_no_step_ahead_may_take_over_is_undone(run: Run) -> None:
+    assert fates(impact.of_edit(run, 1, patch)) == stand  # the recorded output is reused
+    assert fates(impact.of_fork(run, fan_out(run) + 1)) == fates(impact.of_fork(run, fan_out(run))) == stand
+    assert fates(impact.of_fork(run, fan_out(run), without_names())) == [("read", (), ())] * 2
     rewind.edit(run, at=fan_out(run), patch=without_names(), by=ann(run.team))
-    to_rest(run)
+    to_rest(run)  # no step ahead takes them over
     assert [fate for fate, *_ in fates(impact.of_rewind(run, Run.objects.get(pk=run.pk).seq))] == ["undone"] * 2
+    seen = gate_impact(run)
+    for found in (seen.approve(), seen.stop()):
+        assert fates(found) == [("undone", ("pay",), ("tell",))] * 2
+        assert {f"undone:{each.pk}" for each in children(run)} <= found.acts()
 
 
 def test_an_order_is_refused_if_another_child_is_left_behind_by_then() -> None:
@@ -81,7 +74,7 @@ def test_an_order_is_refused_if_another_child_is_left_behind_by_then() -> None:
 
 def test_the_preview_and_the_api_say_it(run: Run) -> None:
     client = member(run)
-    asked = {"kind": "rewind", "at": fan_out(run)}
+    asked: dict[str, Any] = {"kind": "rewind", "at": fan_out(run)}
     told = client.post(f"/api/runs/{run.pk}/impacts", asked, content_type="application/json").json()
     assert [each["fate"] for each in told["children"]] == ["may_undone"] * 2
     assert told["children"][0] == {
@@ -94,12 +87,17 @@ def test_the_preview_and_the_api_say_it(run: Run) -> None:
     said = " ".join(page.content.decode().split())
     assert "taken over if the same is started again, else undone, which undoes" in said
     assert f"Tell of R-{child(run, 'b').pk}" in said
+    asked = {"kind": "fork", "at": fan_out(run), "patch": without_names()}
+    told = client.post(f"/api/runs/{run.pk}/impacts", asked, content_type="application/json").json()
+    assert [each["fate"] for each in told["children"]] == ["read"] * 2
+    form = client.get(f"/runs/{run.pk}/checkpoints/{fan_out(run) + 1}/fork/").content.decode()
+    assert "Children kept" in " ".join(form.split())
 
 
-def test_of_many_children_whose_effects_stay_the_rest_is_counted(tmp_path: Path) -> None:
+def test_of_many_children_whose_effects_stay_the_rest_is_counted(ledger: Path) -> None:
     names = [f"n{number}" for number in range(8)]
     modes = {"look": "", **dict.fromkeys(names, "final")}
-    run = to_rest(make_run("payroll", ledger=str(tmp_path / "ledger"), names=names, modes=modes))
+    run = to_rest(make_run("payroll", ledger=str(ledger), names=names, modes=modes))
     stays = list(lines_of(impact.of_rewind(run, fan_out(run)), later=False, at_gate=False))[-1]
     assert stays.title == "Cannot be undone"
     assert stays.names == (*(f"Tell of R-{each.pk}" for each in children(run)[:6]), "2 more")
@@ -112,9 +110,9 @@ def test_the_form_that_cancels_says_that_they_are_cancelled_too() -> None:
     assert statuses(run) == ["queued"] * 3
 
 
-def test_a_fork_says_whose_results_it_reads_and_which_it_starts_anew(tmp_path: Path) -> None:
+def test_a_fork_says_whose_results_it_reads_and_which_it_starts_anew(ledger: Path) -> None:
     modes = {"look": "", "b": "sleep"}
-    run = to_rest(make_run("payroll", ledger=str(tmp_path / "ledger"), names=["a", "b"], modes=modes))
+    run = to_rest(make_run("payroll", ledger=str(ledger), names=["a", "b"], modes=modes))
     a, b = child(run, "a"), child(run, "b")
     at = trail(run).index(("step", "prepare")) + 1
     assert [(each.run, str(each.fate)) for each in impact.of_fork(run, at).children] == [(a.pk, "read"), (b.pk, "anew")]
@@ -126,22 +124,6 @@ def test_a_fork_says_whose_results_it_reads_and_which_it_starts_anew(tmp_path: P
     Run.objects.filter(pk=b.pk).update(status="completed")
     with pytest.raises(ImpactChanged):
         fork(run, at=at, by=ann(run.team), seen=seen)
-
-
-def test_a_fork_after_the_fan_out_keeps_them_and_one_that_reuses_it_too(run: Run) -> None:
-    assert fates(impact.of_fork(run, fan_out(run) + 1)) == [("stands", (), ())] * 2
-    assert fates(impact.of_fork(run, fan_out(run))) == [("stands", (), ())] * 2
-    assert fates(impact.of_fork(run, fan_out(run), without_names())) == [("read", (), ())] * 2
-
-
-def test_the_form_that_forks_and_the_api_say_it(run: Run) -> None:
-    client = member(run)
-    patch = without_names()
-    asked = {"kind": "fork", "at": fan_out(run), "patch": patch}
-    told = client.post(f"/api/runs/{run.pk}/impacts", asked, content_type="application/json").json()
-    assert [each["fate"] for each in told["children"]] == ["read"] * 2
-    page = client.get(f"/runs/{run.pk}/checkpoints/{fan_out(run) + 1}/fork/").content.decode()
-    assert "Children kept" in " ".join(page.split())
 
 
 def gate_impact(run: Run) -> GateImpacts:
@@ -161,18 +143,9 @@ def test_a_rejection_says_what_it_does_to_the_children(run: Run) -> None:
     assert "Children kept" in " ".join(page.split())
 
 
-def test_a_decision_after_a_rewind_undoes_what_was_left_behind(run: Run) -> None:
-    rewind.edit(run, at=fan_out(run), patch=without_names(), by=ann(run.team))
-    to_rest(run)
-    seen = gate_impact(run)
-    for found in (seen.approve(), seen.stop()):
-        assert fates(found) == [("undone", ("pay",), ("tell",))] * 2
-        assert {f"undone:{each.pk}" for each in children(run)} <= found.acts()
-
-
-def test_a_rejection_that_ends_the_run_cancels_children_at_work(tmp_path: Path) -> None:
+def test_a_rejection_that_ends_the_run_cancels_children_at_work(ledger: Path) -> None:
     """What they did stays: a run that is stopped at a gate undoes nothing that its path counts on."""
-    run = to_rest(make_run("overseer", ledger=str(tmp_path / "ledger"), names=["a", "b"], modes={"a": "sleep"}))
+    run = to_rest(make_run("overseer", ledger=str(ledger), names=["a", "b"], modes={"a": "sleep"}))
     a, b = child(run, "a"), child(run, "b")
     assert (a.status, b.status) == ("waiting", "completed")
     seen = gate_impact(run)

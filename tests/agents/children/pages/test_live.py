@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from agents.pages.run.row import CHILDREN
 from checkpoints.models import Event
+from tests.agents.children.families import child, make_parent
 from tests.factories import bob
 from tests.factories.driven_runs import advance, decide
-
-from ..families import child, make_parent
 
 NewPage = Callable[..., Page]
 
@@ -34,20 +31,3 @@ def test_the_page_of_a_parent_follows_its_children(new_page: NewPage) -> None:
     advance(asking)
     expect(children.locator(".hint")).to_have_text("1 queued, 1 completed")
     assert Event.objects.filter(run_id=run.pk).count() == told
-
-
-@pytest.mark.long
-def test_it_follows_those_too_that_it_has_no_room_for(new_page: NewPage) -> None:
-    names = [f"n{number}" for number in range(CHILDREN + 5)]  # the next that is let go is not shown either
-    run = advance(make_parent(*names, modes={names[0]: "ask"}))
-    page = new_page(bob(run.team))
-    page.goto(f"/runs/{run.pk}/")
-    expect(page.locator("hp-live")).to_have_attribute("data-live", "on")
-    rows = page.locator("#children tbody tr")
-    oldest = child(run, names[0])
-    expect(page.get_by_text("and 5 more")).to_be_visible()
-    expect(page.get_by_role("link", name=f"R-{oldest.pk}", exact=True)).to_have_count(0)
-
-    advance(oldest)
-    expect(rows.first.get_by_role("link", name=f"R-{oldest.pk}", exact=True)).to_be_visible()
-    expect(rows.first.get_by_role("link", name="Good?")).to_be_visible()

@@ -1,4 +1,7 @@
-"""What the pages and the API show of a family: the children with their gates, and where a run is among them."""
+"""What the pages and the API show of a family: the children with their gates, and where a run is among them.
+
+What asks is shown first, the rest is counted, and no secret is shown.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,20 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from pydantic import BaseModel, SecretStr
 
-from agents import tokens
-from agents.models import TokenScope
+from agents import Agent, step, tokens
+from agents.models import ChildLink, TokenScope
 from agents.moves import rewind
+from agents.pages.run.row import CHILDREN
+from agents.testing import Trial
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
+from tests.agents.children.families import child, children, make_parent, to_rest
 from tests.agents.pages.moves.sent_orders import member
-from tests.factories import ann, eve, make_policy, make_team, mira
+from tests.factories import ann, make_policy, make_team, mira
 from tests.factories.driven_runs import advance, make_run, open_gate, trail
 from tests.harness.signed_in_clients import signed_in
-
-from ..families import child, children, make_parent, to_rest
 
 
 def text_of(html: str) -> str:
@@ -44,7 +49,7 @@ def part(html: str, id: str) -> str:
     return text_of(found[0])
 
 
-def test_the_parent_shows_its_children_their_gates_and_counts() -> None:
+def test_the_parent_shows_its_children_their_gates_and_counts_and_a_child_which_one_it_is() -> None:
     run = advance(make_parent(*"abcd", modes={"a": "ask"}))
     asking = advance(child(run, "a"))
     advance(child(run, "b"))
@@ -54,81 +59,29 @@ def test_the_parent_shows_its_children_their_gates_and_counts() -> None:
     assert f"/gates/{open_gate(asking).pk}/" in html
     assert "Good?" in said
     assert f"/runs/{child(run, 'd').pk}/" in html
-
-
-def test_a_run_without_children_shows_none() -> None:
-    html = page(make_run("child_worker"))
-    assert 'id="children"' in html
-    assert "Children" not in part(html, "children")
-    assert part(html, "position").split() == ["child_worker", "Work"]
-
-
-def test_a_child_names_the_runs_above_it_and_which_child_it_is() -> None:
-    run = advance(make_parent(*"abc"))
-    html = page(child(run, "b"))
-    assert part(html, "position").split() == [
-        "parent,",
-        "Fan",
-        "out",
-        "child_worker",
-        "(child",
-        "2",
-        "of",
-        "3)",
-        "Work",
-    ]
+    html = page(child(run, "c"))
+    assert " ".join(part(html, "position").split()) == "parent, Fan out child_worker (child 3 of 4) Work"
     assert f'href="/runs/{run.pk}/"' in html
+    assert "Children" not in part(html, "children")
 
 
-def test_the_position_goes_through_all_generations() -> None:
+def test_the_position_goes_through_all_generations_and_counts_the_turns_of_a_loop() -> None:
     run = advance(make_run("nested", depth=2))
     [below] = children(run)
     [lowest] = children(advance(below))
-    said = part(page(lowest), "position")
-    assert said.split() == [
-        "nested,",
-        "Go",
-        "down",
-        "nested,",
-        "Go",
-        "down",
-        "nested",
-        "(child",
-        "1",
-        "of",
-        "1)",
-        "Go",
-        "down",
-    ]
+    said = " ".join(part(page(lowest), "position").split())
+    assert said == "nested, Go down nested, Go down nested (child 1 of 1) Go down"
+    assert part(page(advance(make_run("looper"))), "position").split() == ["looper", "Go", "round,", "turn", "3"]
 
 
-def test_the_position_counts_the_turns_of_a_loop() -> None:
-    run = advance(make_run("looper"))
-    assert part(page(run), "position").split() == ["looper", "Go", "round,", "turn", "3"]
-
-
-def test_what_was_left_behind_says_so(tmp_path: Path) -> None:
-    run = to_rest(make_run("payroll", ledger=str(tmp_path / "ledger"), names=["a"], modes={"look": ""}))
+def test_what_was_left_behind_says_so(ledger: Path) -> None:
+    run = to_rest(make_run("payroll", ledger=str(ledger), names=["a"], modes={"look": ""}))
     patch: list[Any] = [{"op": "replace", "path": "/names", "value": []}]
     rewind.edit(run, at=trail(run).index(("step", "pay_all")), patch=patch, by=ann(run.team))
     assert "abandoned: taken over if it is started again" in part(page(run), "children")
     rewind.settle_now(to_rest(run), by=ann(run.team))
     to_rest(run)
     assert "abandoned; undone" in part(page(run), "children")
-
-
-def test_the_page_makes_no_query_more_for_its_children() -> None:
-    def queries(run: Run) -> int:
-        client = member(run)
-        client.get(f"/runs/{run.pk}/")
-        with CaptureQueriesContext(
-            connection,
-        ) as found:
-            client.get(f"/runs/{run.pk}/")
-        return len(found)
-
-    few, many = advance(make_parent("a")), advance(make_parent(*"abcdefgh"))
-    assert queries(few) == queries(many) <= 12
 
 
 def test_the_api_gives_the_parent_the_counts_and_the_children() -> None:
@@ -179,7 +132,81 @@ def test_the_gate_of_a_child_says_whose_it_is() -> None:
     assert f"R-{run.pk}<" not in beside.content.decode()
 
 
-@pytest.mark.parametrize("path", ["/runs/{}/", "/api/runs/{}/children"])
-def test_an_outsider_sees_none(path: str) -> None:
-    run = advance(make_parent("a"))
-    assert signed_in(eve()).get(path.format(run.pk)).status_code == 404
+def shown(ledger: Path, **modes: str) -> tuple[Run, str]:
+    """A child that has asked and goes on, and what the page of its parent shows of it."""
+    run = to_rest(make_run("chief", ledger=str(ledger), modes=modes))
+    return child(run, "a"), part(page(run), "children")
+
+
+def test_a_child_beside_an_open_gate_is_held_by_it_only_where_it_waits_for_that_gate(ledger: Path) -> None:
+    """It was shown as held at the gate, and nothing said that it waited for a signal, or for its own children."""
+    made, said = shown(ledger, wait="")
+    assert open_gate(made).step == "agree"
+    assert "Held at a gate" not in said
+    assert "Waiting Agreed? Waits for the signal go" in said
+    _, said = shown(ledger, x="sleep")
+    assert "Waiting Agreed? Waits for 1 run that it started" in said
+    _, said = shown(ledger)
+    assert "Held at a gate Agreed?" in said
+    assert "waits for the decision" not in said
+
+
+@pytest.mark.parametrize("many", [5, pytest.param(CHILDREN + 3, marks=pytest.mark.long)])
+def test_those_that_ask_are_shown_first_and_what_there_is_no_room_for_is_counted(many: int) -> None:
+    names = [f"n{number}" for number in range(many)]
+    run = advance(make_parent(*names, modes={names[0]: "ask", names[2]: "ask"}))
+    first, third = (advance(child(run, names[number])) for number in (0, 2))
+    html = page(run)
+    newest = [each.pk for each in children(run)[::-1]]
+    asked = [third.pk, first.pk]
+    shown = [int(number) for number in re.findall(r'<th scope="row"><a href="/runs/(\d+)/">', html)]
+    assert shown == list(dict.fromkeys(asked + newest))[:CHILDREN]
+    assert part(html, "children").endswith("and 3 more ") == (many > CHILDREN)
+    client = member(run)
+    client.get(f"/runs/{run.pk}/")
+    with CaptureQueriesContext(connection) as sent:
+        client.get(f"/runs/{run.pk}/")
+    assert len(sent) <= 12
+
+
+class Vault(Agent):
+    """A child that needs its secret."""
+
+    name = "child_vault"
+    team = "Support"
+
+    class State(BaseModel):
+        pin: SecretStr
+        opened: bool = False
+
+    @step
+    def open(self, pin: SecretStr) -> dict[str, Any]:
+        return {"opened": pin.get_secret_value() in ("4711", "0815")}
+
+
+class Keys(Agent):
+    """Starts two children whose inputs differ in the secret alone."""
+
+    name = "keys"
+    team = "Support"
+
+    class State(BaseModel):
+        pin: SecretStr
+        opened: list[bool] = []
+
+    @step
+    def open_all(self, pin: SecretStr) -> dict[str, Any]:
+        pins = [pin, SecretStr("0815")]
+        children = [
+            self.spawn("child_vault", Vault.State(pin=each), name=f"Vault {each.get_secret_value()}") for each in pins
+        ]
+        return {"opened": [bool(each and each.state["opened"]) for each in self.gather(*children)]}
+
+
+def test_a_child_that_is_started_with_a_model_gets_its_secrets_and_its_title_has_none() -> None:
+    """They were given as stars, and two inputs that differ in a secret alone were one."""
+    run = Trial(Keys, pin="4711", starts=[Vault])
+    assert (run.status, run.state["opened"]) == ("completed", [True, True])
+    links = ChildLink.objects.filter(parent=run.row)
+    assert len({bytes(each.digest) for each in links}) == 2
+    assert "4711" not in run.children[0].title

@@ -2,29 +2,55 @@
 
 from __future__ import annotations
 
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 
+from agents import AgentError
 from agents.examples.assistant import Assistant
+from agents.models import Spoken
 from checkpoints.models import Run
+from checkpoints.store import claims
 from tests.agents.pages.test_run_page import page_of, text_of
-from tests.factories import MEMBER, ann, bob, make_team
+from tests.factories import MEMBER, ann, bob, eve, make_team
 from tests.factories.driven_runs import advance_to_rest, answer, decide, open_gate
-from tests.harness.sent_statements import sent
+from tests.harness.session import ROOT
 from tests.harness.signed_in_clients import signed_in
 
-from .assistant_runs import DONE, WRITE, begun, calling
+from .assistant_runs import DONE, WRITE, begun, start
 from .endpoint import KEY, Endpoint, Reply
 
 
-def test_without_a_key_the_agents_page_says_how_to_set_one(settings: Any) -> None:
-    starter = bob(make_team(may=MEMBER))
-    assert "OPENAI_API_KEY" not in text_of(signed_in(starter).get("/agents/assistant/").content.decode())
-    settings.OPENAI_API_KEY = ""
-    said = text_of(signed_in(starter).get("/agents/assistant/").content.decode())
-    assert "Setup needed before this agent can run." in said
-    assert "set OPENAI_API_KEY" in said
+@pytest.mark.parametrize("key", ["", "sk-some"])
+def test_the_command_and_the_agents_page_say_where_a_key_is_missing(
+    key: str, endpoint: Endpoint, settings: Any
+) -> None:
+    settings.OPENAI_API_KEY = key
+    team, out, err = make_team(may=MEMBER), StringIO(), StringIO()
+    said = text_of(signed_in(bob(team)).get("/agents/assistant/").content.decode())
+    assert ("Setup needed before this agent can run." in said, "set OPENAI_API_KEY" in said) == (not key, not key)
+    given = ("--input", '{"task": "Look around."}', "--team", team.name)
+    call_command("run_agent", "assistant", *given, stdout=out, stderr=err)
+    run = Run.objects.get(team=team)
+    assert (run.title, run.status) == ("Look around.", "queued")
+    assert f"/runs/{run.pk}/" in out.getvalue()
+    assert ("set OPENAI_API_KEY" in err.getvalue()) == (not key)
+
+
+def test_a_folder_of_texts_is_a_task_each(tmp_path: Path) -> None:
+    examples = ROOT / "agents" / "examples"
+    [summary] = Assistant.inputs_from(examples / "assistant" / "tasks")
+    assert summary["task"].startswith("Summarise what is in the folder")
+    (tmp_path / "b.txt").write_text("Second.")
+    (tmp_path / "a.md").write_text("First.")
+    (tmp_path / "c.bin").write_text("Neither.")
+    assert Assistant.inputs_from(tmp_path) == [{"task": "First."}, {"task": "Second."}]
+    assert Assistant.inputs_from(tmp_path / "c.bin") == [{"task": "Neither."}]
+    with pytest.raises(AgentError, match=r"no .md or .txt file"):
+        Assistant.inputs_from(examples / "refunds" / "mails")
 
 
 def test_a_run_without_a_key_says_so_shows_no_traceback_and_goes_on_once_there_is_one(
@@ -44,7 +70,9 @@ def test_a_run_without_a_key_says_so_shows_no_traceback_and_goes_on_once_there_i
     assert advance_to_rest(run).status == "completed"
 
 
-def test_the_runs_page_says_the_tokens_the_cost_and_what_it_came_to(endpoint: Endpoint, settings: Any) -> None:
+def test_the_runs_page_says_the_tokens_the_cost_and_what_it_came_to(
+    endpoint: Endpoint, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings.HOLDPOINT_ASSISTANT_PRICE_IN, settings.HOLDPOINT_ASSISTANT_PRICE_OUT = 2.0, 8.0
     team = make_team()
     last = Reply("The notes are <i>written</i>.", usage=(3000, 20))
@@ -59,36 +87,21 @@ def test_the_runs_page_says_the_tokens_the_cost_and_what_it_came_to(endpoint: En
     assert "Model cost $0.0108" in ended
     assert "Result in the agent" in ended
     assert "&lt;i&gt;written&lt;/i&gt;" in ended
-
-
-def test_without_prices_nothing_is_said_of_a_cost(endpoint: Endpoint) -> None:
-    team = make_team()
-    said = text_of(page_of(begun(endpoint, DONE, team=team), bob(team)))
-    assert "Tokens 110" in said
-    assert "cost" not in said
-
-
-@pytest.mark.parametrize("wrong", ["meters", "result"])
-def test_an_agent_whose_own_words_fail_costs_the_page_nothing_else(
-    wrong: str, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    team = make_team()
-    run = begun(endpoint, DONE, team=team)
-
-    def fails(cls: Any, state: Any) -> Any:
-        raise ValueError("mine")
-
-    monkeypatch.setattr(Assistant, wrong, classmethod(fails))
+    for wrong in ("meters", "result"):  # an agent whose own words fail costs the page nothing else
+        monkeypatch.setattr(Assistant, wrong, classmethod(lambda cls, state: 1 / 0))
     said = text_of(page_of(run, bob(team)))
-    assert "Completed" in said
-    assert "100 read" not in said
+    assert ("Completed" in said, "4,500 read" in said) == (True, False)
 
 
-def test_the_page_of_a_long_conversation_is_read_in_twelve_statements(endpoint: Endpoint) -> None:
+def test_whoever_may_not_see_the_run_does_not_hear_the_model_speak_either(endpoint: Endpoint) -> None:
     team = make_team()
-    run = begun(endpoint, *[calling(("list_files", {}))] * 50, DONE, team=team)
-    client = signed_in(bob(team))
-    with sent() as statements:
-        assert client.get(f"/runs/{run.pk}/").status_code == 200
-    assert len(statements) <= 12, statements
-    assert Run.objects.get(pk=run.pk).status == "completed"
+    run = start(endpoint, DONE, team=team)
+    claim = claims.claim(run.pk, plan_ids=[run.plan_id], worker="w", lease=10)
+    assert claim is not None
+    assert run.head is not None
+    Spoken.objects.say(run.pk, token=claim.token, base=run.head, step="think", attempt=1, text="<b>First</b> I")
+    address = f"/runs/{run.pk}/spoken/"
+    assert signed_in(eve()).get(address).status_code == 404
+    heard: Any = signed_in(bob(team)).get(address)
+    assert (heard.status_code, "&lt;b&gt;First&lt;/b&gt; I" in heard.content.decode()) == (200, True)
+    assert signed_in(bob(team)).post(address).status_code == 405

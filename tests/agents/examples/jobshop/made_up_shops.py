@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
+from agents.examples import jobshop
 from agents.examples.jobshop import repair
 from agents.examples.jobshop.repair import Situation
 from agents.examples.jobshop.shop import Downtime, Job, Shop
@@ -15,6 +17,7 @@ from checkpoints.models import Run
 from tests.factories import make_team
 from tests.factories.driven_runs import advance_to_rest
 
+BUNDLED = Path(jobshop.__file__).with_name("instances")
 THREE = "3 3\n0 3 1 2 2 2\n0 2 2 1 1 4\n1 4 2 3 0 1\n"
 
 

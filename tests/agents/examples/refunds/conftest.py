@@ -78,14 +78,21 @@ def sandbox(shared_sandbox: World) -> Iterator[World]:
     shared_sandbox.http.delete("/faults").raise_for_status()
 
 
-@pytest.fixture
-def world(settings: Any, sandbox: World) -> Iterator[World]:
-    """The sandbox at which the refunds agent pays, of which each test finds nothing refunded."""
-    from agents.definition import registry
+def world_of(agents: str, *, always: bool = True) -> Any:
+    """A fixture: the sandbox with which this agent and no other deals, of which each test finds nothing refunded."""
 
-    settings.HOLDPOINT_AGENTS = ["agents.examples.refunds"]
-    settings.SANDBOX_URL = sandbox.url
-    registry.forget()
-    yield sandbox
-    sandbox.take_back()
-    registry.forget()
+    @pytest.fixture(autouse=always)
+    def world(settings: Any, sandbox: World) -> Iterator[World]:
+        from agents.definition import registry
+
+        settings.HOLDPOINT_AGENTS = [agents]
+        settings.SANDBOX_URL = sandbox.url
+        registry.forget()
+        yield sandbox
+        sandbox.take_back()
+        registry.forget()
+
+    return world
+
+
+world = world_of("agents.examples.refunds", always=False)

@@ -43,16 +43,14 @@ def gates(run: Run) -> list[Gate]:
     return list(Gate.objects.open().select_related("run__plan", "policy").filter(run__parent=run).order_by("pk"))
 
 
-def test_two_of_five_inquiries_ask_and_the_others_go_on() -> None:
+def test_two_of_five_inquiries_ask_and_decided_in_the_other_order_they_make_one_report() -> None:
     run = make_research()
     assert (run.status, run.next_step) == ("waiting", "ask_around")
     assert sorted(child.status for child in children(run)) == ["completed"] * 3 + ["waiting"] * 2
-    assert [gate.step for gate in gates(run)] == ["ask", "ask"]
-
-
-def test_decided_in_the_other_order_they_make_one_report() -> None:
-    run = make_research()
+    ended = [state(child)["turns"] for child in children(run) if child.status == "completed"]
+    assert [turns[0]["role"] for turns in ended] == ["summary"] * 3  # their conversations were summed up
     first, second = gates(run)
+    assert [first.step, second.step] == ["ask", "ask"]
     decide(second, ann(run.team))
     assert settled(run).status == "waiting"
     decide(first, ann(run.team), "reject", then="back", comment="Not that one.")
@@ -64,7 +62,7 @@ def test_decided_in_the_other_order_they_make_one_report() -> None:
     assert "fender of the north quay" in report  # restricted, and allowed
 
 
-def test_rewound_to_before_the_fan_out_it_takes_over_what_is_there() -> None:
+def test_rewound_it_takes_over_what_is_there_and_asks_only_a_changed_question_again() -> None:
     run = make_research()
     for gate in gates(run):
         decide(gate, ann(run.team))
@@ -73,29 +71,13 @@ def test_rewound_to_before_the_fan_out_it_takes_over_what_is_there() -> None:
     rewind.rewind(run, to=2, by=ann(run.team))
     assert settled(run).status == "completed"
     assert {child.pk: child.seq for child in children(run)} == before
-
-
-def test_only_a_changed_question_is_asked_again() -> None:
-    run = make_research()
-    for gate in gates(run):
-        decide(gate, ann(run.team))
-    settled(run)
-    known = {child.pk for child in children(run)}
     changed = "How many boats land at the south quay?"
     rewind.edit(run, at=2, patch=[{"op": "replace", "path": "/questions/2", "value": changed}], by=ann(run.team))
     assert settled(run).status == "completed"
-    new = [child for child in children(run) if child.pk not in known]
-    assert [child.title for child in new] == [changed]
+    assert [child.title for child in children(run) if child.pk not in before] == [changed]
     assert all(child.status == "completed" for child in children(run))  # the old one has nothing to undo
     assert "Nineteen boats" in state(run)["report"]
     assert "mean tidal range" not in state(run)["report"]
-
-
-def test_the_conversations_of_the_bundled_questions_are_summed_up() -> None:
-    """Their context was never full, so that no run showed it."""
-    run = make_research()
-    ended = [state(child)["turns"] for child in children(run) if child.status == "completed"]
-    assert [turns[0]["role"] for turns in ended] == ["summary"] * 3
 
 
 def test_a_conversation_that_is_too_long_is_summed_up() -> None:

@@ -2,23 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
-import pytest
-
-from tests.agents.examples.refunds.conftest import World, sandbox, shared_sandbox, start_sandbox
+from tests.agents.examples.refunds.conftest import sandbox, shared_sandbox, start_sandbox, world_of
 
 __all__ = ["sandbox", "shared_sandbox", "start_sandbox"]
-
-
-@pytest.fixture(autouse=True)
-def world(settings: Any, sandbox: World) -> Iterator[World]:
-    """The sandbox that the agent trades with."""
-    from agents.definition import registry
-
-    settings.HOLDPOINT_AGENTS = ["agents.examples.restock"]
-    settings.SANDBOX_URL = sandbox.url
-    registry.forget()
-    yield sandbox
-    registry.forget()
+world = world_of("agents.examples.restock")

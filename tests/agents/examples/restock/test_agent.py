@@ -1,31 +1,33 @@
-"""The restock agent from the shelf to the supplier: one gate, three actions."""
+"""The restock agent from the shelf to the supplier: one gate, three actions, of which one has lists and branches."""
 
 from __future__ import annotations
+
+import re
+from typing import Any
 
 import pytest
 from django.core import mail as outbox
 
 from approvals.errors import Invalid
+from approvals.models import Decision, Gate
 from tests.agents.examples.refunds.conftest import World
+from tests.agents.examples.restock.restock_runs import made, make_restock
 from tests.factories import ann, decide
 from tests.factories.driven_runs import advance_to_rest, open_gate, state
+from tests.harness.signed_in_clients import form_of, post, signed_in
 
-from .restock_runs import made, make_restock
 
-
-def test_one_gate_asks_for_an_order_a_price_and_a_message() -> None:
+def test_one_gate_asks_for_three_and_a_yes_orders_reprices_and_writes_to_those_who_wait(world: World) -> None:
     run = make_restock()
     card = open_gate(run).asked
     assert [(each.id, each.effect) for each in card.actions] == [
         ("order", "order"), ("price", "reprice"), ("message", "notify"),
     ]  # fmt: skip
     line = card.actions[0].arguments["lines"][0]
-    assert line["sku"] == "COF-250"
-    assert line["needed_by"] == "2026-03-06T08:15:00+01:00"
-
-
-def test_a_yes_orders_reprices_and_writes_to_those_who_wait(world: World) -> None:
-    run = make_restock()
+    assert (line["sku"], line["needed_by"]) == ("COF-250", "2026-03-06T08:15:00+01:00")
+    price = card.actions[1].arguments
+    with pytest.raises(Invalid, match="does not cost"):
+        decide(open_gate(run), ann(run.team), "edit", arguments={"price": {**price, "old": "1.00"}})
     decide(open_gate(run), ann(run.team))
     assert advance_to_rest(run).status == "completed"
     assert [each["wanted"]["supplier"] for each in made(world, "orders", run)] == ["Nordkaffee AB"]
@@ -65,8 +67,70 @@ def test_an_order_edited_a_price_refused_and_a_message_answered_for_make_one_rep
     assert ("order", "/purchase/lines/0/quantity") in [(said["action"], said["pointer"]) for said in now["feedback"]]
 
 
-def test_no_edit_says_that_an_article_costs_what_it_does_not() -> None:
-    run = make_restock()
-    price = open_gate(run).asked.actions[1].arguments
-    with pytest.raises(Invalid, match="does not cost"):
-        decide(open_gate(run), ann(run.team), "edit", arguments={"price": {**price, "old": "1.00"}})
+def gate_of_restock() -> Gate:
+    return open_gate(make_restock())
+
+
+def changed(gate: Gate, change: str, form: dict[str, str], **headers: str) -> Any:
+    """Press a button of the form."""
+    client = signed_in(ann(gate.team))
+    return client.post(f"/gates/{gate.pk}/forms/", {**form, "change": change}, headers=headers)
+
+
+def arguments(gate: Gate, action_id: str = "order") -> dict[str, Any]:
+    found = Gate.objects.get(pk=gate.pk).standing().card.action(action_id)
+    assert found is not None
+    answer: dict[str, Any] = found.arguments
+    return answer
+
+
+def order_of(gate: Gate) -> dict[str, str]:
+    """The mark that the page posts for the order's lines."""
+    return {"args.order!order/lines": "".join(f"/{at}" for at in range(len(arguments(gate)["lines"])))}
+
+
+def test_a_button_draws_the_page_or_with_script_the_one_form_anew_with_all_that_was_typed() -> None:
+    gate = gate_of_restock()
+    typed = {"args.order/lines/0/quantity": "50", "args.message/subject": "Soon", "comment": "my words"}
+    answer = changed(gate, "args.order/lines:add", form_of(gate, "", **order_of(gate), **typed))
+    page = answer.content.decode()
+    assert answer.status_code == 200
+    assert 'name="args.order/lines/~new1/sku"' in page
+    assert 'value="50"' in page
+    assert 'value="Soon"' in page
+    assert "my words" in page
+    assert re.search(r'name="verdict\.order" value="edit"[^>]* checked', page)
+    assert not Decision.objects.filter(gate=gate).exists()
+
+    form = form_of(gate, "", **order_of(gate), **{"args.order/lines/0/quantity": "50"})
+    page = changed(gate, "args.order/lines/1:up", form, **{"X-Fragment": "form"}).content.decode()
+    assert page.lstrip().startswith('<div class="action-form" id="form-args.order">')
+    assert page.count('class="action-form"') == 1
+    assert page.index("args.order/lines/1/sku") < page.index("args.order/lines/0/sku")
+    assert 'value="50"' in page
+    assert "Your edit" in page
+    decide(gate, ann(gate.team), "reject", then="stop")
+    assert changed(gate, "args.order/lines:add", form).status_code == 409
+
+
+def test_lines_that_were_moved_taken_out_and_added_are_what_runs() -> None:
+    gate = gate_of_restock()
+    before = arguments(gate)["lines"]
+    new = {"sku": before[0]["sku"], "quantity": "7", "price": "6.40"}
+    form = {f"args.order/lines/~new1/{name}": text for name, text in new.items()} | {
+        "args.order!order/lines": "/2/1/~new1",
+        "args.order/lines/~new1/needed_by": "2026-03-06T08:15",
+        "args.order!zone/lines/~new1/needed_by": "+01:00",
+        "args.order/lines/~new1/note": "",
+    }
+    assert post(ann(gate.team), gate, form_of(gate, "edit", **form)).status_code == 303
+    after = arguments(gate)["lines"]
+    assert after[:2] == [before[2], before[1]]
+    assert after[2] == {**new, "quantity": 7, "needed_by": "2026-03-06T08:15:00+01:00", "note": None}
+
+
+def test_a_time_that_the_browser_sends_back_without_its_seconds_is_no_edit() -> None:
+    gate = gate_of_restock()
+    line = arguments(gate)["lines"][0]["needed_by"]
+    form = {"args.order/lines/0/needed_by": line[:16], "args.order!zone/lines/0/needed_by": line[19:]}
+    assert post(ann(gate.team), gate, form_of(gate, "approve", **form)).status_code == 303
