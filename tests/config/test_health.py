@@ -1,7 +1,10 @@
-"""`/healthz` says that the process answers, `/readyz` that its parts do their work, a probe that its service does."""
+"""`/healthz` says that the process answers, `/readyz` that its parts do their work, a probe that its service does; and
+whatever a process says is one JSON object or one line an event, from its start.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -23,11 +26,9 @@ from agents.serving import deaf_workers
 from config import messages
 from config.celery import app
 from config.health import probe
-from config.local import restarts
-from config.local.restarts import Revival
 from tests.agents.serving.test_deafness import IMPATIENT
-from tests.config.test_logging import JSON, STOPPING, lines
-from tests.harness.services import Service, free_port
+from tests.harness.examples import first_alone
+from tests.harness.services import Service, free_port, run
 from tests.harness.session import ROOT, Session
 from tests.harness.waiting import until
 
@@ -35,34 +36,28 @@ FAR = "203.0.113.9"
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_only_reading_is_allowed(path: str) -> None:
-    assert Client().post(path).status_code == 405
-
-
-@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-@pytest.mark.parametrize("host", ["10.42.0.17:8000", "evil.example", "a b", "[", ""])
+@pytest.mark.parametrize("host", ["10.42.0.17:8000", "evil.example", "["])
 @override_settings(SECURE_SSL_REDIRECT=True, ALLOWED_HOSTS=[".holdpoint.example"])
 def test_a_probe_may_ask_by_any_address_and_is_sent_nowhere(path: str, host: str) -> None:
     """A balancer that asked each process by its own address was always answered 400."""
     answer = Client(HTTP_HOST=host, REMOTE_ADDR=FAR).get(path)
     assert answer.status_code in ((200,) if path == "/healthz" else (200, 503))
     assert list(answer.json()) == ["status"]
+    assert Client().post(path).status_code == 405
     assert "evil" not in f"{answer.content!r}{answer.headers}"
 
 
-def test_another_page_at_another_host_is_refused_in_one_line(start_web: Callable[..., tuple[Service, str]]) -> None:
+def test_health_touches_neither_database_nor_redis_and_a_page_at_another_host_is_refused_in_one_line(
+    start_web: Callable[..., tuple[Service, str]],
+) -> None:
     """Each look of a scanner at this address was a traceback of thirty lines."""
-    service, base = start_web()
+    service, base = start_web({"DATABASE_URL": f"postgres://nobody@127.0.0.1:{free_port()}/nothing"})
+    assert httpx.get(f"{base}/healthz").json() == {"status": "ok"}
     before = service.log
     assert httpx.get(f"{base}/accounts/login/", headers={"Host": "evil.example"}).status_code == 400
     said = service.says(r"(?s)evil\.example.*\n")
-    assert "Traceback" not in service.log
-    assert len(service.log.removeprefix(before).splitlines()) == 1, said
-
-
-def test_health_touches_neither_database_nor_redis(start_web: Callable[..., tuple[Service, str]]) -> None:
-    _, base = start_web({"DATABASE_URL": f"postgres://nobody@127.0.0.1:{free_port()}/nothing"})
-    assert httpx.get(f"{base}/healthz").json() == {"status": "ok"}
+    own = [line for line in service.log.removeprefix(before).splitlines() if "evil.example" in line or "Trace" in line]
+    assert len(own) == 1, said
 
 
 def test_readiness_tells_staff_and_this_machine_the_parts() -> None:
@@ -72,6 +67,21 @@ def test_readiness_tells_staff_and_this_machine_the_parts() -> None:
     parts = {"postgresql", "redis", "sweeper", "worker", "readers", "restarts"}
     assert set(client.get("/readyz").json()["parts"]) == parts
     assert set(Client().get("/readyz").json()["parts"]) == parts
+
+
+def test_workers_that_are_busy_for_long_are_there_and_those_that_stopped_are_not(redis_url: str) -> None:
+    """A fleet that was busy with long steps for a minute was told to be dead, since none took the canary."""
+    Worker.objects.beat("busy@here:1", [])
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushall()
+        assert messages.canary_age(redis_url) == messages.CANARY_LIVES
+        assert worker_part() == "ok"
+        client.set(deaf_workers.KEY, "deaf@here took nothing", ex=deaf_workers.STAYS)
+        assert worker_part() == "deaf@here took nothing"
+        client.delete(deaf_workers.KEY)
+    for each in Worker.objects.there():
+        Worker.objects.stop(each.name)
+    assert worker_part() == "none was heard of for 20 s"
 
 
 @pytest.mark.parametrize(
@@ -104,27 +114,6 @@ def worker_part() -> str:
     return str(Client().get("/readyz").json()["parts"]["worker"])
 
 
-def test_workers_that_are_busy_for_long_are_there_and_those_that_stopped_are_not(redis_url: str) -> None:
-    """A fleet that was busy with long steps for a minute was told to be dead, since none took the canary."""
-    with redis.Redis.from_url(redis_url) as client:
-        client.flushall()
-    assert messages.canary_age(redis_url) == messages.CANARY_LIVES
-    Worker.objects.beat("busy@here:1", [])
-    assert worker_part() == "ok"
-    for each in Worker.objects.there():
-        Worker.objects.stop(each.name)
-    assert worker_part() == "none was heard of for 20 s"
-
-
-def test_a_worker_that_was_ended_as_deaf_is_named_while_others_are_there(redis_url: str) -> None:
-    Worker.objects.beat("busy@here:1", [])
-    with redis.Redis.from_url(redis_url) as client:
-        client.set(deaf_workers.KEY, "deaf@here took nothing", ex=deaf_workers.STAYS)
-        assert worker_part() == "deaf@here took nothing"
-        client.delete(deaf_workers.KEY)
-    assert worker_part() == "ok"
-
-
 def test_a_redis_that_is_gone_is_named_and_pages_stay_up(servers: Session) -> None:
     servers.redis.stop()
     try:
@@ -152,18 +141,6 @@ def test_a_worker_whose_clock_is_far_ahead_still_takes_what_beat_sends(
     )
 
 
-def test_a_part_that_is_started_again_is_named_and_takes_no_process_out_of_the_balancer(
-    settings: Any, tmp_path: Path
-) -> None:
-    settings.HOME = tmp_path
-    began = Revival(began=time.monotonic())
-    began.ended(time.monotonic())
-    restarts.keep(tmp_path, {"beat": began})
-    answer = Client().get("/readyz").json()
-    assert answer["status"] != "ready"
-    assert answer["parts"]["restarts"].startswith("beat has ended, restart 1 in ")
-
-
 LONG_AGO = 2 * probe.SILENT
 
 
@@ -189,14 +166,15 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", first_alone(["worker", "beat", "sweeper"]))
 def test_a_process_that_works_is_healthy_and_one_that_stands_still_is_not(
     servers: Session, start_service: Callable[..., Service], tmp_path: Path, name: str
 ) -> None:
     """A worker was healthy while any other took messages, and beat while any worker did."""
     path = tmp_path / "heartbeat"
     assert probed(name, heartbeat=path).returncode == 1
-    service = start_service(name, COMMANDS[name], IMPATIENT | JSON | {"HOLDPOINT_HEARTBEAT": str(path)})
+    agents = {"HOLDPOINT_AGENTS": "agents.examples.refunds,agents.no_module"}
+    service = start_service(name, COMMANDS[name], IMPATIENT | WARNS | agents | {"HOLDPOINT_HEARTBEAT": str(path)})
     until(lambda: probed(name, heartbeat=path).returncode == 0, what=f"{name} is healthy")
     service.pause()
     aged(path)
@@ -206,25 +184,10 @@ def test_a_process_that_works_is_healthy_and_one_that_stands_still_is_not(
     service.resume()
     until(lambda: probed(name, heartbeat=path).returncode == 0, what=f"{name} is healthy again")
     assert service.stop()
-    assert lines(service, but=STOPPING), "all of it is JSON"
-
-
-@pytest.mark.long
-def test_a_worker_that_has_lost_redis_is_not_healthy_until_it_is_back(
-    servers: Session, start_service: Callable[..., Service], tmp_path: Path
-) -> None:
-    path = tmp_path / "heartbeat"
-    service = start_service("worker", COMMANDS["worker"], IMPATIENT | {"HOLDPOINT_HEARTBEAT": str(path)})
-    until(path.exists, what="the worker beats")
-    servers.redis.stop()
-    try:
-        service.says("Trying again in 2.00 seconds")
-        at = aged(path)
-        service.says("Trying again in 4.00 seconds")  # two seconds later, in which it would beat four times
-        assert path.stat().st_mtime == at
-    finally:
-        servers.redis.start(servers.log("redis"))
-    until(lambda: probed("worker", heartbeat=path).returncode == 0, what="the worker is healthy again")
+    said = lines(service, but=STOPPING)
+    assert said, "all of it is JSON, banner and warnings included"
+    warned = any("agents.no_module" in line["event"] and line["level"] == "warning" for line in said)
+    assert warned or name != "worker", service.log
 
 
 def test_a_web_server_is_asked_by_http(web: str) -> None:
@@ -233,11 +196,9 @@ def test_a_web_server_is_asked_by_http(web: str) -> None:
     assert probed("web", f"{address}/nowhere").returncode == 1
     assert "refused" in probed("web", f"127.0.0.1:{free_port()}/healthz").stderr
 
-
-@pytest.mark.parametrize("words", [[], ["nonsense"], ["worker", "127.0.0.1:1/"]])
-def test_what_is_no_probe_is_told_how_to_ask(words: list[str]) -> None:
-    asked = probed(*words)
-    assert (asked.returncode, asked.stderr.startswith("Usage: ")) == (2, True)
+    for words in ([], ["nonsense"], ["worker", "127.0.0.1:1/"]):
+        asked = probed(*words)
+        assert (asked.returncode, asked.stderr.startswith("Usage: ")) == (2, True)
 
 
 def test_a_probe_reads_none_of_the_projects_modules() -> None:
@@ -251,3 +212,93 @@ def test_a_probe_reads_none_of_the_projects_modules() -> None:
     read = set(re.findall(r"\|\s+([\w.]+)$", done.stderr, re.M))
     assert "socket" in read
     assert not {"config", "django", "celery", "redis", "urllib.request"} & read
+
+
+HOSTILE = "refund\r\n02:00:00 CRITICAL forged\x1b[2J\u202e"
+
+
+CODE = f"""
+import logging, django, structlog
+django.setup()
+structlog.contextvars.bind_contextvars(run=7, step="pay")
+structlog.get_logger("agents").info("mail.read", subject={HOSTILE!r})
+logging.getLogger("celery").warning("lost %s", {HOSTILE!r})
+try:
+    raise ValueError({HOSTILE!r})
+except ValueError:
+    structlog.get_logger("agents").exception("step.failed")
+"""
+
+
+ENDS = """
+import warnings, threading
+warnings.warn("this goes away", UserWarning)
+thread = threading.Thread(target=lambda: 1 / 0, name="doomed")
+thread.start(); thread.join()
+raise ValueError("of ours")
+"""
+
+
+def logged(style: str, code: str) -> tuple[int, list[str]]:
+    variables = {"HOLDPOINT_LOG_FORMAT": style, "DJANGO_SETTINGS_MODULE": "config.settings"}
+    done = run(sys.executable, "-c", code, env=variables | {"PYTHONWARNINGS": "default"})
+    return done.returncode, done.stderr.splitlines()
+
+
+def test_text_lets_no_value_start_a_line_or_move_the_cursor() -> None:
+    code, lines = logged("text", CODE)
+    assert code == 0, lines
+    assert not any(line.startswith("02:00:00") for line in lines)
+    assert not any("\x1b" in line or "\u202e" in line or "\r" in line for line in lines)
+    assert "\\u000d\\u000a02:00:00 CRITICAL forged" in lines[0]
+    assert "run=7 step=pay" in lines[0]
+
+
+JSON = {"HOLDPOINT_LOG_FORMAT": "json"}
+
+
+WARNS = {**JSON, "PYTHONWARNINGS": "default"}  # such a process starts from nothing
+
+
+# Celery writes this past all logging, on standard output, while it handles the signal.
+STOPPING = ("", "worker: Warm shutdown (MainProcess)")
+
+
+def lines(service: Service, *, but: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """What it said on both streams, each line read as JSON."""
+    said = []
+    for line in (line for line in service.log.splitlines() if line not in but):
+        try:
+            said.append(json.loads(line))
+        except ValueError:
+            pytest.fail(f"{service.name} said what is no JSON: {line}\n{service.log}")
+    assert said, f"{service.name} said nothing"
+    assert all({"event", "level", "timestamp"} <= set(line) for line in said)
+    return said
+
+
+def test_the_web_server_says_json(start_web: Callable[..., tuple[Service, str]]) -> None:
+    """Its own lines, of its start and its end among them, were text in uvicorn's colours."""
+    service, base = start_web(WARNS)
+    assert httpx.get(f"{base}/nowhere").status_code == 404
+    assert service.stop()
+    said = [line["event"] for line in lines(service)]
+    assert any("Uvicorn running on" in each for each in said), said
+    assert any("Finished server process" in each for each in said), said
+    assert "Not Found: /nowhere" in said
+    assert not any("color_message" in line or line["logger"] == "uvicorn.access" for line in lines(service))
+
+
+def test_json_is_one_object_a_line_with_the_run_and_step_on_each_and_so_is_what_ends_the_process() -> None:
+    code, said = logged("json", CODE + ENDS)
+    read, lost, failed, warned, thread, ended = map(json.loads, said)
+    assert (read["event"], read["subject"], lost["event"]) == ("mail.read", HOSTILE, f"lost {HOSTILE}")
+    assert "ValueError" in failed["exception"]
+    assert {(line["run"], line["step"]) for line in (read, lost, failed)} == {(7, "pay")}
+    assert read["timestamp"].endswith("Z")
+    assert code == 1
+    assert "this goes away" in warned["event"]
+    assert (thread["event"], thread["level"]) == ("process.thread_crashed", "critical")
+    assert "ZeroDivisionError" in thread["exception"]
+    assert (ended["event"], ended["level"]) == ("process.crashed", "critical")
+    assert "ValueError: of ours" in ended["exception"]

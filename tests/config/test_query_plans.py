@@ -1,7 +1,8 @@
 """Every prepared statement reads its tables by an index, also when it is planned once for whatever it is given.
 
 PostgreSQL plans a statement that is repeated anew five times, and then keeps one plan for all parameters. The look for
-new events was planned as a scan of the whole table then, by every web process, for ever.
+new events was planned as a scan of the whole table then, by every web process, for ever. And the application's role
+may add to the audit and never change it.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.apps import apps
-from django.db import connection, transaction
+from django.db import ProgrammingError, connection, transaction
 from psycopg import sql
 
 from checkpoints.access.permissions import START_RUN, VIEW_RUN, PersonKind
 from checkpoints.access.token_scope import EVERYTHING, TokenBounds
 from checkpoints.postgresql.prepared_rows import Prepared
+from checkpoints.postgresql.privileges import APPEND_ONLY
 from checkpoints.store import save_statements
 from config.local.servers import DATABASE
 from tests.harness.postgresql_clusters import migrated_copy, serving
@@ -40,6 +41,8 @@ ROWS = {
     "approvals_outcome": 10_000, "approvals_grant": 10_000, "approvals_looking": 10_000, "agents_effect": 20_000,
     "agents_token": 10_000, "agents_client": 10_000, "agents_spoken": 10_000, "agents_answer": 10_000,
 }  # fmt: skip
+
+
 # A value for row n, by the column's name where that says how many alike there are, else by its type.
 BY_NAME = {
     "status": "(ARRAY['completed', 'completed', 'completed', 'cancelled', 'waiting'])[1 + n % 5]",
@@ -48,30 +51,46 @@ BY_NAME = {
     "plan_id": "n % 10", "user_id": "n % 200", "subject": "'gate:' || n", "attempts": "n % 3",
     "previous": "decode(md5(n::text), 'hex')",
 }  # fmt: skip
+
+
 BY_TYPE = {
     "bigint": "n", "integer": "n", "smallint": "n % 100", "boolean": "n % 2 = 0", "uuid": "md5(n::text)::uuid",
     "bytea": "decode(md5(n::text), 'hex')", "character varying": "'x' || n", "text": "'x' || n", "jsonb": "'{}'",
     "timestamp with time zone": "now() - n * interval '1 second'", "double precision": "n", "numeric": "n",
     "interval": "interval '1 hour'", "inet": "'127.0.0.1'",
 }  # fmt: skip
+
+
 COLUMNS = """
 SELECT attname, format_type(atttypid, NULL), format_type(atttypid, atttypmod) FROM pg_attribute
 WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
     AND (attnotnull OR attname = ANY(%s)) AND attname != 'xid'
 """
+
+
 UNBOUND = """
 SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) FROM pg_constraint
 WHERE contype IN ('c', 'f') AND connamespace = 'public'::regnamespace
 """
+
+
 # Values of the keywords that choose a variant of a statement, by their names.
 TOKEN = TokenBounds(3, "refunds")
+
+
 KEYWORDS: dict[str, tuple[Any, ...]] = {
     "kind": (PersonKind(True, False, EVERYTHING), PersonKind(True, False, TOKEN), PersonKind(True, True, EVERYTHING)),
     "within": (EVERYTHING, TOKEN), "noun": ("", "gate", "run"), "most": (9,), "permission": (START_RUN, VIEW_RUN),
     "ended": ("", "run.completed"), "ordered": (False, True), "listed": (False, True),
 }  # fmt: skip
+
+
 HOLE = re.compile(r"\{[0-9a-z]+\}")
+
+
 BEGINNINGS = tuple(f"checkpoints.models.run_status.{name}" for name in ("CLAIM", "STEP", "STOP"))
+
+
 WHOLE = re.compile(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b")
 
 
@@ -197,28 +216,29 @@ def test_the_statements_are_found() -> None:
     assert {"agents.gates.opening._gate_at ", "agents.moves.impact_facts._effects "} <= set(built())
 
 
-OURS = ("checkpoints", "approvals", "agents")
-# Pairs of whole indexes of one table, of which the second begins with the first's columns; a unique one stands.
-_TWICE = """
-SELECT one.indexrelid::regclass::text, other.indexrelid::regclass::text
-FROM pg_index one JOIN pg_index other ON other.indrelid = one.indrelid AND other.indexrelid <> one.indexrelid
-WHERE one.indrelid = ANY(%s::regclass[]) AND NOT one.indisunique
-AND one.indpred IS NULL AND other.indpred IS NULL AND one.indexprs IS NULL AND other.indexprs IS NULL
-AND (other.indkey::int2[])[0:one.indnkeyatts - 1] = (one.indkey::int2[])[0:one.indnkeyatts - 1]
-ORDER BY 1
-"""
-# Of tables that hold a row for each process, page or session that is there now.
-SMALL = {
-    "agents_worker_name_0d191f26_like",
-    "approvals_channelstate_channel_a342822a_like",
-    "approvals_looking_socket_547b6049_like",
-    "approvals_signedin_session_key_b655a85f_like",
-}
-
-
-def test_no_index_begins_another_index_of_its_table() -> None:
-    models = [model for app in OURS for model in apps.get_app_config(app).get_models() if model._meta.managed]
+def test_the_tests_run_as_the_applications_role_which_owns_nothing() -> None:
     with connection.cursor() as cursor:
-        cursor.execute(_TWICE, [[f'"{model._meta.db_table}"' for model in models]])
-        found = dict(cursor.fetchall())
-    assert {index: other for index, other in found.items() if index not in SMALL} == {}
+        cursor.execute(
+            "SELECT current_user, count(*) FROM pg_tables WHERE schemaname = 'public' AND tableowner = current_user"
+        )
+        assert cursor.fetchone() == ("holdpoint_app", 0)
+
+
+@pytest.mark.parametrize("table", APPEND_ONLY)
+def test_the_application_may_read_what_is_append_only_and_not_change_it(table: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM {table}")
+        assert cursor.fetchone()[0] >= 0
+        for statement in ("UPDATE {} SET id = id", "DELETE FROM {}", "TRUNCATE {}"):
+            with pytest.raises(ProgrammingError, match="permission denied"):
+                cursor.execute(statement.format(table))
+
+
+@pytest.mark.parametrize(
+    ("bound", "value"),
+    [("statement_timeout", "30s"), ("idle_in_transaction_session_timeout", "30s"), ("transaction_timeout", "1min")],
+)
+def test_no_statement_or_transaction_lasts_for_ever(bound: str, value: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SHOW {bound}")
+        assert cursor.fetchone() == (value,)

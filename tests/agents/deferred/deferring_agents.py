@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents import Action, Agent, Append, Card, Done, Jump, effect, gate, step, undo, validator
+from agents import Action, Agent, Append, Card, Done, Jump, effect, gate, step, undo
 from agents.models import Spoken
 from checkpoints.models import Run
 from tests.factories.sample_agents import write_line
@@ -30,7 +30,6 @@ class Steps(Agent):
         ended: bool = False
 
     def told(self, ledger: str, name: str) -> None:
-        """Write down that a step runs, and how many checkpoints there are."""
         write_line(ledger, name, Run.objects.get(pk=self.run.id).seq)
 
     @step(backoff=0)
@@ -46,8 +45,6 @@ class Steps(Agent):
             raise RuntimeError("failed here")
         if mode == "once":
             self.once("call", lambda: write_line(ledger, "called", self.attempt))
-        if mode == "keeps":
-            self.checkpoint([1])
         if mode == "speaks":
             self.progress("half way")
             run = Run.objects.get(pk=self.run.id)
@@ -64,7 +61,6 @@ class Steps(Agent):
         return {"done": Append([len(done)])}
 
     def run_beat_asks(self) -> None:
-        """Let the heartbeat know at once that somebody wants the run to halt."""
         self.memory.session.beat.halt = True  # type: ignore[union-attr]
 
     @step(backoff=0, milestone=True)
@@ -100,39 +96,6 @@ class Steps(Agent):
     def end(self, ledger: str, paid: int) -> Any:
         self.told(ledger, "end")
         return Done({"ended": True})
-
-
-class Judged(Agent):
-    """Its second step is refused once."""
-
-    name = "judged"
-    checkpoints = "effects"
-
-    class State(BaseModel):
-        first: str = ""
-        feedback: list[str] = []
-        draft: int = -1
-        last: str = ""
-
-    @step
-    def begin(self) -> dict[str, Any]:
-        return {"first": "begun"}
-
-    @step(validators=["enough"])
-    def write(self, first: str, feedback: list[str]) -> dict[str, Any]:
-        return {"draft": len(feedback)}
-
-    @validator
-    def enough(self, draft: int) -> str | None:
-        return "write more" if draft < 1 else None
-
-    @step
-    def polish(self, draft: int) -> dict[str, Any]:
-        return {"last": f"{draft} at {Run.objects.get(pk=self.run.id).seq}"}
-
-    @step
-    def end(self, last: str) -> dict[str, Any]:
-        return {"last": f"{last}!"}
 
 
 class Milestones(Steps):

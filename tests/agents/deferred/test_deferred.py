@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from agents import Agent, AgentError, step
 from agents.definition.plan_builder import plan_of
-from agents.models import Memo, StepCheckpoint, Wait
+from agents.models import Memo, Wait
 from agents.moves import rewind
 from agents.session import deferred_saves
 from checkpoints.audit import verify_runs
@@ -80,12 +80,11 @@ def test_the_same_checkpoints_are_saved_and_only_the_time_is_another(tmp_path: P
 @pytest.mark.parametrize(
     ("place", "again"),
     [
-        ("put_off@work", True),
-        ("before_step@prepare", True),
+        pytest.param("put_off@work", True, marks=pytest.mark.long),
         ("before_flush", True),
-        ("before_save@prepare", False),
+        pytest.param("before_save@prepare", False, marks=pytest.mark.long),
         ("after_flush", False),
-        ("before_gate@review", False),
+        pytest.param("before_gate@review", False, marks=pytest.mark.long),
     ],
 )
 def test_after_a_crash_what_was_put_off_runs_again(
@@ -137,46 +136,19 @@ def test_what_a_step_calls_once_is_kept_under_a_checkpoint_that_is_there(
     assert Memo.objects.filter(run=run, base__in=run.checkpoints.values("id")).count() == 1
 
 
-def test_a_step_that_waits_waits_at_a_checkpoint_that_is_there(ledger: Path) -> None:
+def test_what_waits_speaks_asks_or_halts_saves_first_and_a_worker_that_lost_the_run_writes_nothing(
+    ledger: Path,
+) -> None:
     run = advance(make_run("effects", ledger=str(ledger), mode="sleeps"))
     assert (run.status, run.seq, Wait.objects.get(run=run).head) == ("waiting", 2, run.head)
-
-
-def test_a_worker_that_lost_the_run_writes_none_of_them(ledger: Path) -> None:
-    run = advance(make_run("effects", ledger=str(ledger), mode="lost"))
-    assert (run.seq, len(trail(run))) == (1, 1)
-
-
-def test_a_value_that_a_step_keeps_belongs_to_a_checkpoint_that_is_there(
-    ledger: Path, workers: KillableWorkers
-) -> None:
-    run = make_run("effects", ledger=str(ledger), mode="keeps")
-    workers.kill(run, "after_mid_step@work")
-    run.refresh_from_db()
-    assert (run.seq, StepCheckpoint.objects.get(run=run).base) == (2, run.head)
-
-
-def test_a_loop_guard_asks_at_a_checkpoint_that_is_there(ledger: Path) -> None:
-    run = advance(make_run("effects", ledger=str(ledger), rounds=20))
-    assert (open_gate(run).step, open_gate(run).checkpoint, run.seq) == ("work", run.head, 14)
-
-
-def test_a_refused_output_is_repaired_from_a_checkpoint_that_is_there() -> None:
-    run = advance(make_run("judged"))
-    assert (run.status, state(run)["last"]) == ("completed", "1 at 4!")
-    assert [kind for kind, _ in trail(run)] == ["input", "step", "repair", "step", "step", "step"]
-    assert failures(run)[0].base == run.checkpoints.get(seq=2).id
-
-
-def test_what_a_step_says_while_it_runs_is_shown_at_a_checkpoint_that_is_there(ledger: Path) -> None:
     run = advance(make_run("effects", ledger=str(ledger), mode="speaks"))
-    assert "spoken at 2" in ran(ledger)
-    assert open_gate(run).step == "review"
-
-
-def test_a_run_that_is_to_halt_saves_first(ledger: Path) -> None:
+    assert ("spoken at 2" in ran(ledger), open_gate(run).step) == (True, "review")
+    run = advance(make_run("effects", ledger=str(ledger), rounds=20))
+    assert (open_gate(run).step, open_gate(run).checkpoint, run.seq) == ("work", run.head, 14), "its loop guard asks"
     run = advance(make_run("effects", ledger=str(ledger), mode="halts"))
     assert (run.status, run.seq, run.reason) == ("queued", 3, "halted, to be moved")
+    run = advance(make_run("effects", ledger=str(ledger), mode="lost"))
+    assert (run.seq, len(trail(run))) == (1, 1)
 
 
 def test_a_long_loop_is_saved_every_so_often(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:

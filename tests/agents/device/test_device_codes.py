@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -18,7 +17,7 @@ from agents.models import DeviceRequest, Token
 from checkpoints import actors
 from checkpoints.models import Event
 from tests.agents.api.test_doors import refusal
-from tests.factories import ann, bob, make_gate, make_team, make_user
+from tests.factories import ann, bob, make_team, make_user
 from tests.factories.tokens import bearing
 from tests.harness.racing_threads import meet_lock, race
 from tests.harness.signed_in_clients import confirmed, signed_in
@@ -87,6 +86,11 @@ def test_whoever_confirms_gives_a_token_that_opens_what_the_page_said() -> None:
     answer = poll(codes)
     assert answer.status_code == 201
     told = answer.json()
+    columns = DeviceRequest.objects.values_list().get(pk=number)
+    held = repr([bytes(each) if isinstance(each, memoryview) else each for each in columns])
+    for secret in (codes["device_code"], codes["user_code"], codes["user_code"].replace("-", "").lower()):
+        assert secret not in held
+    assert told["access_token"] not in held
     assert (told["token_type"], told["user"], told["scope"]) == ("Bearer", "Ann Okafor", " ".join(sorted(SCOPES)))
     assert bearing(told["access_token"]).get("/api/gates").status_code == 200
     made = Token.objects.get(user=owner)
@@ -96,21 +100,6 @@ def test_whoever_confirms_gives_a_token_that_opens_what_the_page_said() -> None:
     ]
     assert kinds == ["device.confirmed", "token.created"]
     assert refusal(poll(codes), 400)["code"] == "invalid_grant"
-
-
-def test_no_row_holds_a_code_or_the_token() -> None:
-    codes, owner = asked(), ann(make_team())
-    assert device_codes.confirm(row(codes), by=owner)
-    sent = poll(codes).json()["access_token"]
-    held = repr(DeviceRequest.objects.filter(pk=row(codes).pk).values().get())
-    held += repr(
-        [
-            bytes(each)
-            for each in DeviceRequest.objects.values_list("device_digest", "user_digest").get(pk=row(codes).pk)
-        ]
-    )
-    for secret in (codes["device_code"], codes["user_code"], codes["user_code"].replace("-", "").lower(), sent):
-        assert secret not in held
 
 
 def test_a_poll_that_comes_too_soon_waits_longer_from_then_on() -> None:
@@ -138,21 +127,20 @@ def test_an_expired_code_is_told_from_a_refused_and_an_unknown_one() -> None:
     assert not Token.objects.filter(user=owner).exists()
 
 
-def test_what_was_confirmed_in_the_last_second_can_still_be_collected() -> None:
-    codes = asked()
-    age(codes, timedelta(minutes=9, seconds=59))
-    assert device_codes.confirm(row(codes), by=ann(make_team()))
-    age(codes, timedelta(seconds=30))
-    assert poll(codes).status_code == 201
-
-
-def test_an_account_that_was_switched_off_meanwhile_gives_none() -> None:
-    owner, codes = ann(make_team()), asked()
-    assert device_codes.confirm(row(codes), by=owner)
-    owner.is_active = False
-    owner.save()
-    assert refusal(poll(codes), 400)["code"] == "access_denied"
-    assert not Token.objects.filter(user=owner).exists()
+def test_what_was_confirmed_in_the_last_second_can_still_be_collected_and_not_for_who_was_switched_off() -> None:
+    owner = ann(make_team())
+    for active in (True, False):
+        codes = asked()
+        age(codes, timedelta(minutes=9, seconds=59))
+        assert device_codes.confirm(row(codes), by=owner)
+        age(codes, timedelta(seconds=30))
+        owner.is_active = active
+        owner.save()
+        if active:
+            assert poll(codes).status_code == 201
+        else:
+            assert refusal(poll(codes), 400)["code"] == "access_denied"
+        assert Token.objects.filter(user=owner).count() == 1
 
 
 def test_confirming_takes_the_password_again_and_comes_back_to_the_request() -> None:
@@ -196,12 +184,6 @@ def test_opening_the_address_with_the_code_orders_nothing() -> None:
     assert row(codes).status == "pending"
 
 
-@pytest.mark.parametrize("typed", [str.lower, lambda code: code.replace("-", " "), lambda code: f"  {code} "])
-def test_a_code_is_read_however_it_is_typed(typed: Callable[[str], str]) -> None:
-    codes, owner = asked(), ann(make_team())
-    assert device_codes.find(typed(codes["user_code"]), by=owner).pk == row(codes).pk
-
-
 def test_five_wrong_codes_and_none_is_looked_at_for_a_while() -> None:
     owner, codes = ann(make_team()), asked()
     client = signed_in(owner)
@@ -211,7 +193,9 @@ def test_five_wrong_codes_and_none_is_looked_at_for_a_while() -> None:
         assert "No program waits under this code" in answer.content.decode()
     answer = client.post("/device/codes/", {"code": codes["user_code"]})
     assert (answer.status_code, "Wait five minutes" in answer.content.decode()) == (429, True)
-    assert device_codes.find(codes["user_code"], by=bob(make_team())).pk == row(codes).pk
+    code, other = codes["user_code"], bob(make_team())
+    for typed in (code, code.lower(), code.replace("-", " "), f"  {code} "):
+        assert device_codes.find(typed, by=other).pk == row(codes).pk
     assert Event.objects.filter(kind="device.mistyped", actor=f"user:{owner.pk}").count() == 5
 
 
@@ -223,19 +207,16 @@ def test_many_guesses_at_once_are_not_more_than_five() -> None:
     assert all(isinstance(each, (WrongCode, TooManyGuesses)) for each in told)
 
 
-def test_of_two_confirmations_at_once_one_counts() -> None:
+def test_of_confirmations_and_a_refusal_at_once_one_counts() -> None:
     codes, people = asked(), [ann(make_team()), bob(make_team())]
-    told = race([lambda by=by: device_codes.confirm(row(codes), by=by) for by in people])  # type: ignore[misc]
-    assert sorted(told) == [False, True]
-    assert row(codes).user == people[told.index(True)]
-    assert Event.objects.filter(kind="device.confirmed", subject=row(codes).subject).count() == 1
-
-
-def test_a_refusal_and_a_confirmation_at_once_are_one_of_them() -> None:
-    codes, owner = asked(), ann(make_team())
-    told = race([lambda: device_codes.confirm(row(codes), by=owner), lambda: device_codes.refuse(row(codes), by=owner)])
-    assert sorted(told) == [False, True]
-    assert row(codes).status == ("confirmed" if told[0] else "refused")
+    told = race([
+        *[lambda by=by: device_codes.confirm(row(codes), by=by) for by in people],
+        lambda: device_codes.refuse(row(codes), by=people[0]),
+    ])  # fmt: skip
+    assert sorted(told) == [False, False, True]
+    assert row(codes).status == ("refused" if told[2] else "confirmed")
+    assert told[2] or row(codes).user == people[told.index(True)]
+    assert Event.objects.filter(kind="device.confirmed", subject=row(codes).subject).count() == (not told[2])
 
 
 def test_a_confirmation_that_meets_the_expiry_loses() -> None:
@@ -268,23 +249,15 @@ def test_an_address_that_asks_for_codes_again_and_again_is_stopped() -> None:
     assert answer["Retry-After"]
 
 
-def test_another_address_is_pointed_out() -> None:
-    codes = asked(Client(REMOTE_ADDR="203.0.113.5"))
+def test_another_address_is_pointed_out_and_what_a_program_says_of_itself_is_shown_as_its_words() -> None:
+    codes = asked(Client(REMOTE_ADDR="203.0.113.5"), program="Holdpoint\u202e\x1b[2J", machine="<b>yours</b>")
     client = signed_in(ann(make_team()))
     enter(client, codes)
     shown = client.get("/device/").content.decode()
     assert "203.0.113.5" in shown
     assert "another address than this browser" in shown.replace("&#x27;", "'")
-
-
-def test_what_a_program_says_of_itself_is_shown_as_its_words() -> None:
-    codes = asked(program="Holdpoint\u202e\x1b[2J", machine="<b>yours</b>")
-    client = signed_in(ann(make_team()))
-    enter(client, codes)
-    shown = client.get("/device/").content.decode()
-    assert "<b>yours</b>" not in shown
-    assert "\u202e" not in shown
-    assert "\x1b" not in shown
+    for hostile in ("<b>yours</b>", "\u202e", "\x1b"):
+        assert hostile not in shown
 
 
 @pytest.mark.parametrize(
@@ -307,19 +280,3 @@ def test_a_token_revokes_itself_whatever_its_scopes_are() -> None:
     refusal(client.post("/api/device/revocations"), 401)
     refusal(signed_in(owner).post("/api/device/revocations"), 401)
     assert Event.objects.filter(kind="token.revoked", actor=f"user:{owner.pk}").count() == 1
-
-
-def test_requests_of_long_ago_are_removed() -> None:
-    old = asked()
-    number = row(old).pk
-    age(old, timedelta(days=2))
-    asked()
-    assert not DeviceRequest.objects.filter(pk=number).exists()
-
-
-def test_an_outsider_gives_only_what_they_may() -> None:
-    codes, outsider = asked(), make_user("Eve Marlow")
-    assert device_codes.confirm(row(codes), by=outsider)
-    sent = poll(codes).json()["access_token"]
-    gate = make_gate(team=make_team())
-    assert bearing(sent).get(f"/api/gates/{gate.pk}").status_code == 404

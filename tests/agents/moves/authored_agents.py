@@ -1,4 +1,4 @@
-"""Agents whose state people write in other ways than by an edit: a signal, an answer, or another run."""
+"""Agents whose state people write by a signal, an answer or another run, or whose gates name a policy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents import Action, Agent, Card, ChildRun, Done, Jump, gate, step
+from agents import Action, Agent, Card, ChildRun, Done, Jump, effect, gate, step
+from tests.agents.moves.moved_agents import Feedback, write_line
 
 
 class Account(BaseModel):
@@ -22,8 +23,6 @@ class Payout(Agent):
     signals = {"account": Account}
 
     class State(BaseModel):
-        """What is asked about at the end."""
-
         iban: str = ""
         sum: int = 1
         more: int = 0
@@ -31,22 +30,18 @@ class Payout(Agent):
 
     @step
     def hear(self) -> dict[str, Any]:
-        """Wait for the account."""
         return {"iban": self.wait_for_signal("account").iban}
 
     @gate(edits=["sum"])
     def check(self, sum: int) -> Card:
-        """Let people correct the sum."""
         return Card(title=f"{sum}?", actions=[Action(id="sum", title="Sum", pointer="/sum")])
 
     @gate(edits=["sum"])
     def review(self, iban: str, sum: int) -> Card:
-        """Ask."""
         return Card(title=f"Pay {sum}?", actions=[Action(id="sum", title="Sum", pointer="/sum")])
 
     @step
     def go_on(self, more: int) -> Any:
-        """Ask once more, or end."""
         return Jump("review", {"more": more - 1}) if more else Done()
 
 
@@ -56,14 +51,11 @@ class Below(Agent):
     name = "below"
 
     class State(BaseModel):
-        """Its input is its parent's."""
-
         sum: int = 1
         asks: bool = False
 
     @gate(edits=["sum"])
     def review(self, sum: int, asks: bool) -> Card | None:
-        """Ask."""
         return Card(title=f"Pay {sum}?", actions=[Action(id="sum", title="Sum", pointer="/sum")]) if asks else None
 
 
@@ -73,19 +65,114 @@ class Above(Agent):
     name = "above"
 
     class State(BaseModel):
-        """What its child made."""
-
         first: int = 1
         sum: int = 0
 
     @step
     def ask(self, first: int) -> dict[str, Any]:
-        """Start the child, and take its sum."""
         child: ChildRun = self.spawn("below", {"sum": first, "asks": True})
         made = self.gather(child)[0]
         return {"sum": made.state["sum"] if made else 0}
 
     @gate(edits=["sum"])
     def review(self, sum: int) -> Card:
-        """Ask."""
         return Card(title=f"Pay {sum}?", actions=[Action(id="sum", title="Sum", pointer="/sum")])
+
+
+def asked() -> Card:
+    """A card about one payment."""
+    return Card(title="Pay?", actions=[Action(id="pay", title="Pay")])
+
+
+class Wired(Agent):
+    """Asks under a policy of its own."""
+
+    name = "wired"
+
+    class State(BaseModel):
+        paid: bool = False
+
+    @gate(policy="payments")
+    def review(self) -> Card:
+        return asked()
+
+
+class Middle(Agent):
+    """Has no gate of its own."""
+
+    name = "middle"
+
+    class State(BaseModel):
+        paid: bool = False
+
+    @step
+    def start(self) -> None:
+        child: ChildRun = self.spawn("wired", {})
+        self.gather(child)
+
+
+class Manager(Agent):
+    """Has no gate of its own, nor has what it starts."""
+
+    name = "manager"
+
+    class State(BaseModel):
+        paid: bool = False
+
+    @step
+    def start(self) -> None:
+        child: ChildRun = self.spawn("middle", {})
+        self.gather(child)
+
+
+class Branched(Agent):
+    """Asks nobody in particular."""
+
+    name = "branched"
+
+    class State(BaseModel):
+        paid: bool = False
+
+    @gate()
+    def review(self) -> Card:
+        return asked()
+
+
+class BranchedOn(Agent):
+    """The next version, which asks under a policy of its own."""
+
+    name = "branched"
+    version = "2"
+
+    class State(BaseModel):
+        paid: bool = False
+
+    @gate(policy="payments")
+    def review(self) -> Card:
+        return asked()
+
+
+class Letters(Agent):
+    """Ask, draft, send."""
+
+    name = "letters"
+
+    class State(BaseModel):
+        ledger: str
+        topic: str = "tea"
+        text: str = ""
+        sent: str = ""
+        feedback: list[Feedback] = []
+
+    @gate(allows=["send"], on_reject="draft")
+    def review(self, topic: str) -> Card:
+        return Card(title=f"Write about {topic}?", actions=[Action(id="topic", effect="send", pointer="/topic")])
+
+    @step
+    def draft(self, topic: str, feedback: list[Feedback]) -> dict[str, Any]:
+        return {"text": " ".join([topic, *(each.text for each in feedback)])}
+
+    @effect(irreversible=True)
+    def send(self, ledger: str, text: str, *, key: str) -> dict[str, Any]:
+        write_line(ledger, "send", text, key[:8])
+        return {"sent": text}

@@ -14,7 +14,7 @@ import pytest
 def _only_these_agents(settings: Any) -> Iterator[None]:
     from agents.definition import registry  # Django is set up only after this file is read
 
-    settings.HOLDPOINT_AGENTS = ["tests.agents.moves.moved_agents"]
+    settings.HOLDPOINT_AGENTS = ["tests.agents.moves.moved_agents", "tests.agents.moves.authored_agents"]
     registry.forget()
     yield
     registry.forget()

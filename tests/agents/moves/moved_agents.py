@@ -67,31 +67,26 @@ class Chain(Agent):
 
     @step
     def twice(self, ledger: str, a: int) -> dict[str, Any]:
-        """Read a."""
         write_line(ledger, "twice", a)
         return {"double": a * 2, "log": Append(["twice"])}
 
     @step
     def aside(self, ledger: str, b: int) -> dict[str, Any]:
-        """Read b alone."""
         write_line(ledger, "aside", b)
         return {"other": b + 1, "log": Append(["aside"])}
 
     @step
     def judge(self, ledger: str, double: int) -> dict[str, Any]:
-        """Give the same for many inputs: the ripple may end here."""
         write_line(ledger, "judge", double)
         return {"big": double > 100, "log": Append(["judge"])}
 
     @step(reads_world=True)
     def look(self, ledger: str) -> dict[str, Any]:
-        """Look outside: never reused."""
         write_line(ledger, "look")
         return {}
 
     @step
     def say(self, ledger: str, big: bool, other: int) -> dict[str, Any]:
-        """Read what the others made."""
         write_line(ledger, "say", big, other)
         return {"said": f"{big} {other}", "log": Append(["say"])}
 
@@ -102,8 +97,6 @@ class Payments(Agent):
     name = "payments"
 
     class State(BaseModel):
-        """`place` counts; `current` is who is paid now."""
-
         ledger: str
         people: list[str]
         place: int = 0
@@ -113,25 +106,21 @@ class Payments(Agent):
 
     @step
     def take(self, people: list[str], place: int) -> Any:
-        """Take the next, or end."""
         if place >= len(people):
             return Done()
         return {"current": people[place], "place": place + 1}
 
     @effect(undo="cancel", guarded=False)
     def pay(self, ledger: str, current: str, *, key: str) -> dict[str, Any]:
-        """Pay."""
         write_line(ledger, "pay", current, key[:8])
         return {"receipt": f"{current}-{key[:8]}"}
 
     @undo(idempotent=True)
     def cancel(self, ledger: str, receipt: str) -> None:
-        """Take it back."""
         write_line(ledger, "cancel", receipt)
 
     @step
     def keep(self, receipt: str) -> Any:
-        """Note it, and go round."""
         return Jump("take", {"receipts": Append([receipt])})
 
 
@@ -156,28 +145,23 @@ class Booking(Agent):
 
     @step
     def plan(self, size: int, feedback: list[Feedback]) -> dict[str, Any]:
-        """Offer."""
         return {"offer": size * 10 - len(feedback)}
 
     @gate(allows=["book", "pay", "tell"], edits=["offer"], on_reject="plan")
     def review(self, offer: int) -> Card:
-        """Ask."""
         return Card(title=f"Book for {offer}?", actions=[Action(id="offer", effect="pay", pointer="/offer")])
 
     @effect(undo="unbook")
     def book(self, ledger: str, offer: int, *, key: str) -> dict[str, Any]:
-        """Book a room."""
         write_line(ledger, "book", offer, key[:8])
         return {"room": f"room {key[:8]}"}
 
     @undo
     def unbook(self, ledger: str, room: str) -> None:
-        """Give the room back."""
         write_line(ledger, "unbook", room)
 
     @effect(undo="refund")
     def pay(self, ledger: str, flag: str, room: str, offer: int, *, key: str) -> dict[str, Any]:
-        """Charge for the room."""
         write_line(ledger, "pay", room, key[:8])
         if fails_now(flag):
             raise EffectUnknown("the line was cut")
@@ -185,14 +169,12 @@ class Booking(Agent):
 
     @undo
     def refund(self, ledger: str, undo_flag: str, charge: str) -> None:
-        """Give the money back."""
         if fails_now(undo_flag):
             raise EffectFailed("refused: 422")
         write_line(ledger, "refund", charge)
 
     @effect(irreversible=True)
     def tell(self, ledger: str, charge: str, *, key: str) -> dict[str, Any]:
-        """Tell the guest; that cannot be undone."""
         write_line(ledger, "tell", charge, key[:8])
         return {"told": charge}
 
@@ -203,31 +185,25 @@ class Deposit(Agent):
     name = "deposit"
 
     class State(BaseModel):
-        """What was paid, and whether nobody answered."""
-
         ledger: str
         paid: str = ""
         late: bool = False
 
     @effect(undo="give_back", guarded=False)
     def pay(self, ledger: str, *, key: str) -> dict[str, Any]:
-        """Pay."""
         write_line(ledger, "pay", key[:8])
         return {"paid": key[:8]}
 
     @undo
     def give_back(self, ledger: str, paid: str) -> None:
-        """Give it back."""
         write_line(ledger, "give_back", paid)
 
     @gate(on_expire="remind")
     def review(self, paid: str) -> Card:
-        """Ask whether that was right."""
         return Card(title=f"Keep {paid}?")
 
     @step
     def remind(self) -> dict[str, Any]:
-        """Go on without an answer."""
         return {"late": True}
 
 
@@ -237,8 +213,6 @@ class Reader(Agent):
     name = "reader"
 
     class State(BaseModel):
-        """`mode` says how the first attempt ends."""
-
         ledger: str
         world: str
         mode: str = ""
@@ -246,7 +220,6 @@ class Reader(Agent):
 
     @effect(irreversible=True, guarded=False, readable="find", retry=2)
     def send(self, ledger: str, world: str, mode: str, *, key: str) -> dict[str, Any]:
-        """Send; the provider has it from then on, unless the mode says that it never got it."""
         first = not Path(ledger).exists()
         write_line(ledger, "send", key[:8])
         if not (first and mode == "lost"):
@@ -256,7 +229,6 @@ class Reader(Agent):
         return {"receipt": key}
 
     def find(self, world: str, mode: str, *, key: str) -> dict[str, Any] | None:
-        """Ask the provider."""
         if mode == "mute":
             raise EffectUnknown("it does not answer")
         return {"receipt": key} if (Path(world) / key).exists() else None
@@ -268,8 +240,6 @@ class Waiter(Agent):
     name = "waiter"
 
     class State(BaseModel):
-        """`end` says how it ends once it may."""
-
         ledger: str
         gate: str
         end: str = ""
@@ -277,7 +247,6 @@ class Waiter(Agent):
 
     @effect(undo="recall", guarded=False, idempotent=True)
     def send(self, ledger: str, gate: str, end: str, *, key: str) -> dict[str, Any]:
-        """Send, and wait for the answer."""
         write_line(ledger, "send", key[:8])
         while not Path(gate).exists():
             time.sleep(0.01)
@@ -287,7 +256,6 @@ class Waiter(Agent):
 
     @undo
     def recall(self, ledger: str) -> None:
-        """Take it back."""
         write_line(ledger, "recall")
 
 
@@ -298,7 +266,6 @@ class Doubter(Waiter):
 
     @effect(undo="recall", guarded=False, writes=["receipt"])
     def send(self, ledger: str, gate: str, end: str, *, key: str) -> dict[str, Any]:
-        """Send, and wait for the answer."""
         return Waiter.send(self, ledger, gate, end, key=key)
 
 
@@ -308,8 +275,6 @@ class Trip(Agent):
     name = "trip"
 
     class State(BaseModel):
-        """`mode` is "skip" for a trip without a ticket."""
-
         ledger: str
         mode: str = ""
         flag: str = ""
@@ -319,12 +284,10 @@ class Trip(Agent):
 
     @step
     def choose(self, mode: str) -> Any:
-        """Buy, or go."""
         return Done() if mode == "skip" else Jump("buy")
 
     @effect(undo="sell", guarded=False)
     def buy(self, ledger: str, flag: str, *, key: str) -> dict[str, Any]:
-        """Buy a ticket."""
         write_line(ledger, "buy", key[:8])
         if fails_now(flag):
             raise EffectUnknown("the line was cut")
@@ -332,34 +295,13 @@ class Trip(Agent):
 
     @undo
     def sell(self, ledger: str, undo_flag: str, ticket: str) -> None:
-        """Sell it."""
         if fails_now(undo_flag):
             raise EffectFailed("refused: 422")
         write_line(ledger, "sell", ticket)
 
     @step
     def pack(self, ticket: str) -> dict[str, Any]:
-        """Read what was bought."""
         return {"packed": bool(ticket)}
-
-
-class Refunder(Payments):
-    """The same with an undo that is not repeatable; the file `flag` lets it fail once: "cut" or "refused"."""
-
-    name = "refunder"
-
-    class State(Payments.State):
-        """As of payments."""
-
-        flag: str = ""
-
-    @undo
-    def cancel(self, ledger: str, flag: str, receipt: str) -> None:  # type: ignore[override]
-        """Take it back, where the world lets it."""
-        said = Path(flag).read_text() if Path(flag).exists() else ""
-        if fails_now(flag):
-            raise EffectUnknown("the line was cut") if said == "cut" else EffectFailed("\ud800refused: 422")
-        write_line(ledger, "cancel", receipt)
 
 
 class Once(Agent):
@@ -377,13 +319,11 @@ class Once(Agent):
 
     @effect(undo="sell", guarded=False, retry=0)
     def buy(self, ledger: str, what: str, *, key: str) -> dict[str, Any]:
-        """Buy a ticket."""
         write_line(ledger, "buy", what)
         return {"ticket": key[:8]}
 
     @undo(idempotent=True)
     def sell(self, ledger: str, flag: str, ticket: str) -> None:
-        """Sell it."""
         if fails_now(flag):
             raise EffectUnknown("the line was cut")
         write_line(ledger, "sell", ticket)
@@ -395,14 +335,11 @@ class Trimmer(Agent):
     name = "trimmer"
 
     class State(BaseModel):
-        """`log` has two items by then."""
-
         log: list[str] = ["a", "b"]
         size: int = 1
 
     @step
     def trim(self, size: int) -> dict[str, Any]:
-        """Put one item in the place of the second."""
         return {"log": Splice(1, size, ["t"])}
 
 
@@ -412,8 +349,6 @@ class Final(Agent):
     name = "final"
 
     class State(BaseModel):
-        """`told` is the key."""
-
         ledger: str
         size: int = 1
         offer: int = 0
@@ -422,73 +357,13 @@ class Final(Agent):
 
     @step
     def plan(self, size: int) -> dict[str, Any]:
-        """Offer."""
         return {"offer": size}
 
     @effect(irreversible=True, guarded=False)
     def tell(self, ledger: str, offer: int, *, key: str) -> dict[str, Any]:
-        """Tell it."""
         write_line(ledger, "tell", offer)
         return {"told": key}
 
     @step
     def close(self, told: str) -> dict[str, Any]:
-        """Read what was told."""
         return {"closed": bool(told)}
-
-
-class Resend(Agent):
-    """A gate whose reviewer sends the run back to an effect."""
-
-    name = "resend"
-
-    class State(BaseModel):
-        """`got` is the receipt."""
-
-        ledger: str
-        got: str = ""
-
-    @effect(undo="off", guarded=False)
-    def on(self, ledger: str, *, key: str) -> dict[str, Any]:
-        """Switch it on."""
-        write_line(ledger, "on")
-        return {"got": key[:8]}
-
-    @undo
-    def off(self, ledger: str, got: str) -> None:
-        """Switch it off."""
-        write_line(ledger, "off")
-
-    @gate(on_reject="on")
-    def well(self, got: str) -> Card:
-        """Ask."""
-        return Card(title="Well?")
-
-
-class Announcer(Agent):
-    """Something final that nobody has to allow, and a question after it."""
-
-    name = "announcer"
-
-    class State(BaseModel):
-        """`said` is what went out."""
-
-        ledger: str
-        draft: str = ""
-        said: str = ""
-
-    @step
-    def write(self) -> dict[str, Any]:
-        """Draft."""
-        return {"draft": "hello"}
-
-    @effect(irreversible=True, guarded=False)
-    def announce(self, ledger: str, draft: str, *, key: str) -> dict[str, Any]:
-        """Say it to everybody."""
-        write_line(ledger, "announce", key[:8])
-        return {"said": draft}
-
-    @gate()
-    def well(self, said: str) -> Card:
-        """Ask."""
-        return Card(title="Well?")

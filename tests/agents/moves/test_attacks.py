@@ -1,26 +1,30 @@
-"""What an effect, its undo and a run's end have to bear where people change their minds at the worst moment."""
+"""What moves have to bear: minds changed at the worst moment, refusals before anything is written, changes by hand."""
 
 from __future__ import annotations
 
-import datetime as dt
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db.models.functions import Now
 
 from agents.definition import registry
+from agents.errors import ImpactChanged, RewindNotAllowed, RewindRefused
 from agents.models import Effect
-from agents.moves import cancel, impact
-from agents.moves import fork as forks
+from agents.moves import cancel, fork, impact
 from agents.moves import rewind as rewinds
-from checkpoints import crash_points
-from checkpoints.models import Run
-from tests.agents.compatibility.porter import SENT
-from tests.factories import ann
-from tests.factories.driven_runs import advance_to_rest, answer, decide, make_run, open_gate, state
-
-from .moved_runs import after, before, edit, fates, lines, rewind
+from approvals.consequences.gate import GateImpacts
+from approvals.impact import Impact, ImpactVerdict
+from approvals.models import Gate
+from checkpoints.actors import SYSTEM
+from checkpoints.errors import Fenced
+from checkpoints.models import Checkpoint, Event, Run
+from checkpoints.models.checkpoint import Note
+from checkpoints.store import claims
+from tests.agents.moves.moved_runs import after, before, die, edit, fates, lines, rewind
+from tests.factories import ann, change_effects, eve
+from tests.factories.driven_runs import advance, advance_to_rest, answer, decide, make_run, open_gate, state, trail
+from tests.harness.racing_threads import meet_lock, race
 
 
 def skipped(ledger: str, flag: Path) -> Run:
@@ -32,25 +36,15 @@ def skipped(ledger: str, flag: Path) -> Run:
     return run
 
 
-@pytest.mark.parametrize(("choice", "fate"), [("undone", "undone"), ("keep", "kept")])
 def test_an_answer_about_an_undo_counts_where_the_effect_would_be_adopted_at_the_head(
-    ledger: str, tmp_path: Path, choice: str, fate: str
+    ledger: str, tmp_path: Path
 ) -> None:
     """The answer was taken for a late report: the run went to the effect, and what was undone by hand was undone."""
     run = skipped(ledger, tmp_path / "undo")
-    answer(run, choice)
+    answer(run, "undone")
     assert advance_to_rest(run).status == "completed"
     assert lines(ledger, words=1) == ["buy"]
-    assert fates(run) == [("buy", fate), ("undo of buy", "failed")]
-
-
-def test_undo_now_does_not_set_a_run_going_again_that_was_about_to_end(ledger: str, tmp_path: Path) -> None:
-    """It forgot how the run was to end, and the runner looked for the step after the last."""
-    run = skipped(ledger, tmp_path / "undo")
-    rewinds.settle_now(run, by=ann(run.team))
-    assert advance_to_rest(run).status == "waiting"
-    answer(run, "keep")
-    assert advance_to_rest(run).status == "completed"
+    assert fates(run) == [("buy", "undone"), ("undo of buy", "failed")]
 
 
 def left_open(ledger: str, flag: Path) -> Run:
@@ -64,13 +58,15 @@ def left_open(ledger: str, flag: Path) -> Run:
     return run
 
 
-@pytest.mark.parametrize("to", ["choose", "buy"])
+@pytest.mark.parametrize("to", [1, 2], ids=["choose", "buy"])
 def test_what_was_left_open_is_asked_about_where_the_run_comes_to_it_again(
-    ledger: str, tmp_path: Path, to: str
+    ledger: str, tmp_path: Path, to: int
 ) -> None:
     """It was adopted as if it had been done, with a result that is none: the runner failed until it gave up."""
     run = left_open(ledger, tmp_path / "cut")
-    rewind(run, 1 if to == "choose" else 2)
+    told = impact.of_rewind(run, to)
+    assert ([row.step for row in told.asking], [row for row in told.stands if row.effect]) == (["buy"], [])
+    rewind(run, to, seen=told.digest())
     advance_to_rest(run)
     assert (open_gate(run).step, open_gate(run).kind) == ("buy", "recovery")
     assert fates(run) == [("buy", "unknown")]
@@ -86,7 +82,9 @@ def test_an_effect_that_was_ordered_again_stands_where_the_run_goes_back_to_afte
     advance_to_rest(run)
     rewind(run, before(run, "pay"))
     advance_to_rest(run)
-    rewind(run, after(run, "pay"), confirm=True)
+    told = impact.of_rewind(run, after(run, "pay"))
+    assert [(row.verdict, row.why) for row in told.rows if row.step == "pay"] == [(ImpactVerdict.STANDS, "path")]
+    rewind(run, after(run, "pay"), confirm=True, seen=told.digest())
     advance_to_rest(run)
     decide(run)
     assert advance_to_rest(run).status == "completed"
@@ -94,14 +92,11 @@ def test_an_effect_that_was_ordered_again_stands_where_the_run_goes_back_to_afte
     assert fates(run)[1] == ("pay", "done")
 
 
-def test_an_effect_whose_undo_nobody_saw_end_is_not_adopted(ledger: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_effect_whose_undo_nobody_saw_end_is_not_adopted(ledger: str) -> None:
     """A worker died right after the undo, a person sent the run back, and what had been undone was taken as done."""
     run = advance_to_rest(make_run("trip", ledger=ledger))
     edit(run, 1, mode="skip")
-    monkeypatch.setenv("HOLDPOINT_CRASH", "after_undo:raise")
-    with pytest.raises(crash_points.Crashed):
-        advance_to_rest(run)
-    monkeypatch.delenv("HOLDPOINT_CRASH")
+    die(run, "after_undo")
     assert lines(ledger, words=1) == ["buy", "sell"]
     assert "stands" not in [row.verdict for row in impact.of_rewind(run, 1).rows if row.step == "buy"]
     rewind(run, 1)
@@ -113,41 +108,14 @@ def test_an_effect_whose_undo_nobody_saw_end_is_not_adopted(ledger: str, monkeyp
     assert [row.status for row in Effect.objects.filter(run=run, undoes=None).order_by("pk")] == ["undone", "done"]
 
 
-def test_a_forks_word_to_do_one_effect_again_is_none_about_the_next(ledger: str) -> None:
-    """The first "do it once more" of a step let every later one be done again without a question."""
-    run = advance_to_rest(make_run("payments", ledger=ledger, people=["A", "B"]))
-    fork = forks.fork(run, at=1, by=ann(run.team))
-    advance_to_rest(fork)
-    answer(fork, "do_again")
-    advance_to_rest(fork)
-    assert lines(ledger) == ["pay A", "pay B", "pay A"]
-    assert open_gate(fork).title.startswith(f"R-{run.pk} did “Pay”")
-
-
-def test_what_a_person_left_as_it_is_stays_so_where_the_run_goes_back_to_its_replacement(
-    ledger: str, tmp_path: Path
-) -> None:
-    """The old one stood again beside the new one, and was undone once more at the end."""
-    flag = tmp_path / "undo"
-    run = advance_to_rest(make_run("trip", ledger=ledger, undo_flag=str(flag)))
-    flag.touch()
-    rewind(run, before(run, "buy"))
-    advance_to_rest(run)
-    answer(run, "keep")
-    advance_to_rest(run)
-    assert fates(run) == [("buy", "kept"), ("undo of buy", "failed"), ("buy", "done")]
-    rewind(run, after(run, "buy"))
-    assert advance_to_rest(run).status == "completed"
-    assert lines(ledger, words=1) == ["buy", "buy"]
-    assert fates(run) == [("buy", "kept"), ("undo of buy", "failed"), ("buy", "done")]
-
-
 def test_a_run_that_is_cancelled_while_it_asks_ends_as_cancelled(ledger: str, tmp_path: Path) -> None:
     """The withdrawn question made it end as failed, since nobody had answered."""
     flag = tmp_path / "cut"
     flag.touch()
     run = advance_to_rest(make_run("trip", ledger=ledger, flag=str(flag)))
-    edit(run, 1, mode="skip")
+    told = impact.of_edit(run, 1, [{"op": "replace", "path": "/mode", "value": "skip"}])
+    assert (told.ends, [row.step for row in told.asking]) == (False, ["buy"])
+    edit(run, 1, mode="skip", seen=told.digest())
     advance_to_rest(run)
     assert open_gate(run).title.startswith("Did “Buy” happen?")
     assert cancel.cancel(run, by=ann(run.team), reason="no trip")
@@ -173,26 +141,206 @@ def test_undo_now_loses_no_decision_that_was_given_before(ledger: str, tmp_path:
     assert lines(ledger, words=1)[3:] == ["refund", "unbook", "book", "pay", "tell"]
 
 
-def test_what_was_under_way_when_a_new_version_came_is_asked_about_before_it_is_done_anew(
-    settings: Any, monkeypatch: pytest.MonkeyPatch
+def test_a_move_is_refused_with_a_sentence(ledger: str) -> None:
+    run = advance_to_rest(make_run("chain", ledger=ledger))
+    stranger, by = eve(), ann(run.team)
+    moves: list[Callable[[], object]] = [
+        lambda: rewinds.rewind(run, to=1, by=stranger),
+        lambda: rewinds.edit(run, at=1, patch=[], by=stranger),
+        lambda: rewinds.settle_now(run, by=stranger),
+        lambda: fork.fork(run, at=1, by=stranger),
+    ]
+    for move in moves:
+        with pytest.raises(RewindNotAllowed):
+            move()
+    with pytest.raises(RewindRefused, match="ended at checkpoint 6"):
+        rewind(run, 6)
+    for at, sentence in ((99, "no checkpoint 99"), (6, "ended at checkpoint 6")):
+        with pytest.raises(RewindRefused, match=sentence):
+            fork.fork(run, at=at, by=by)
+    with pytest.raises(RewindRefused, match="no agent named chain 7"):
+        fork.fork(run, at=1, by=by, version="7")
+    with pytest.raises(RewindRefused) as refused:
+        fork.fork(run, at=1, by=by, patch=[{"op": "replace", "path": "/a", "value": "many"}])
+    assert refused.value.errors[0]["pointer"] == "/a"
+
+
+@pytest.mark.parametrize(
+    ("patch", "pointer"),
+    [
+        ([{"op": "replace", "path": "/a", "value": "many"}], "/a"),
+        ([{"op": "add", "path": "/unheard", "value": 1}], None),
+        ([{"op": "replace", "path": "/nothing/here", "value": 1}], "/nothing/here"),
+        ([{"op": "test", "path": "/a", "value": 7}], "/a"),
+        ([], None),
+    ],
+)
+def test_an_edit_that_the_agent_does_not_take_writes_nothing(
+    ledger: str, patch: list[dict[str, Any]], pointer: str | None
 ) -> None:
-    """The new version's input was another, so nobody looked at what the old one had begun: it was sent twice."""
-    settings.HOLDPOINT_AGENTS = ["tests.agents.compatibility.porter.one"]
-    registry.forget()
-    SENT.clear()
-    run = advance_to_rest(make_run("porter", order="A-1"))
-    decide(run)
-    monkeypatch.setenv("HOLDPOINT_CRASH", "after_effect:raise")
-    with pytest.raises(crash_points.Crashed):
-        advance_to_rest(run)
-    monkeypatch.delenv("HOLDPOINT_CRASH")
-    Run.objects.filter(pk=run.pk).update(lease_until=Now() - dt.timedelta(seconds=1))
-    settings.HOLDPOINT_AGENTS = ["tests.agents.compatibility.porter.two"]
-    registry.forget()
+    run = advance_to_rest(make_run("chain", ledger=ledger))
+    with pytest.raises(RewindRefused) as refused:
+        rewinds.edit(run, at=1, patch=patch, by=ann(run.team))
+    assert [each["pointer"] for each in refused.value.errors][:1] == ([pointer] if pointer else [])
+    run.refresh_from_db()
+    assert (run.status, run.seq) == ("completed", 6)
+
+
+def test_what_was_shown_has_to_be_what_would_happen(ledger: str) -> None:
+    run = advance_to_rest(make_run("booking", ledger=ledger))
+    shown = impact.of_rewind(run, before(run, "plan")).digest()
+    edit(run, before(run, "plan"), size=3)
     advance_to_rest(run)
-    assert open_gate(run).title == "Send this reply?"
-    decide(run)
+    with pytest.raises(ImpactChanged) as changed:
+        rewind(run, 2, seen=shown)
+    assert changed.value.impact.digest() == impact.of_rewind(run, 2).digest()
+    assert open_gate(run).status == "open"
+    rewind(run, 2, seen=impact.of_rewind(run, 2).digest())
+    assert advance_to_rest(run).status == "waiting"
+
+
+def test_a_worker_that_was_at_it_is_fenced_and_the_move_stands(ledger: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run("chain", ledger=ledger)
+    claim = claims.claim(run.pk, plan_ids=list(registry.plans()), worker="stale", lease=30.0, by=SYSTEM)
+    assert claim is not None
+    run.refresh_from_db()
+    monkeypatch.setattr(rewinds, "HALT_SECONDS", 0.0)
+    edit(run, 1, b=9)
+    with pytest.raises(Fenced):
+        claims.release(claim, status="queued", by=SYSTEM)
     advance_to_rest(run)
-    assert open_gate(run).title.startswith("Did “Send” happen?")
-    assert len(SENT) == 1
-    SENT.clear()
+    assert lines(ledger)[1] == "aside 9"
+    kinds = Event.objects.filter(run_id=run.pk).values_list("kind", flat=True)
+    assert {"run.halting", "run.taken", "run.edited"} <= set(kinds)
+
+
+def test_of_moves_at_once_each_lands_one_after_the_other(ledger: str) -> None:
+    run = advance_to_rest(make_run("booking", ledger=ledger))
+    by = ann(run.team)
+    moved = race([lambda: rewinds.rewind(Run.objects.get(pk=run.pk), to=1, by=by)] * 4)
+    assert [type(each) for each in moved] == [Run] * 4
+    rewound = Checkpoint.objects.filter(run=run, kind="rewind")
+    assert (rewound.count(), len(set(rewound.values_list("seq", flat=True)))) == (4, 4)
+    assert advance_to_rest(run).status == "waiting"
+
+
+def test_a_state_that_tells_of_what_was_undone_since_is_not_gone_back_to(ledger: str) -> None:
+    """The run would have gone on with a state that says "paid" while the payment had been taken back."""
+    run = advance_to_rest(make_run("payments", ledger=ledger, people=["A", "B"]))
+    paid = before(run, "keep")
+    edit(run, 1, people=["C"])
+    advance_to_rest(run)
+    with pytest.raises(RewindRefused, match=r"pay is done, but it was undone since. Go back to checkpoint 2"):
+        rewind(run, paid)
+    with pytest.raises(RewindRefused, match="undone since"):
+        fork.fork(run, at=paid, by=ann(run.team))
+    rewind(run, 2)
+    assert advance_to_rest(run).status == "completed"
+    done = [line.split("-")[0] for line in lines(ledger)[2:]]
+    assert done == ["pay C", "cancel B", "cancel A", "pay A", "pay B", "cancel C"]
+
+
+def test_a_fork_that_begins_while_an_effect_is_being_undone_waits_and_is_refused(ledger: str) -> None:
+    """It looked before the undo and began after it, on a state that says what is not so any more."""
+    run = advance_to_rest(make_run("trip", ledger=ledger))
+    row = Effect.objects.get(run=run)
+    person, bought = ann(run.team), after(run, "buy")
+
+    def undone() -> None:
+        change_effects(Effect.objects.filter(pk=row.pk), status="undone")
+
+    found = meet_lock(undone, lambda: fork.fork(run, at=bought, by=person))
+    assert isinstance(found, RewindRefused)
+    assert not Run.objects.filter(forked_from__isnull=False, lineage=run.pk).exists()
+
+
+@pytest.fixture
+def booked(ledger: str, settings: Any) -> Run:
+    """A booking that was approved, and has not paid yet."""
+    settings.HOLDPOINT_TIME_SLICE = 0  # a step at a time
+    run = advance_to_rest(make_run("booking", ledger=ledger))
+    decide(run)
+    while run.next_step != "pay":
+        run = advance(run)
+    return run
+
+
+def test_what_a_step_after_the_gate_wrote_and_a_person_changed_is_asked_about(booked: Run, ledger: str) -> None:
+    """It was paid for with nobody asked: the approval fixed nothing that a step after the gate writes."""
+    at = after(booked, "book")
+    told = impact.of_edit(booked, at, [{"op": "replace", "path": "/room", "value": "the royal suite"}])
+    assert previewed(told) == [("may", "pay", "permit"), ("will", "review", "permit")]
+    assert told.asks == "review"
+    edit(booked, at, room="the royal suite")
+    run = advance_to_rest(booked)
+    assert (run.status, trail(run)[-1]) == ("waiting", ("reopen", "pay"))
+    assert "pay" not in lines(ledger, words=1)
+    gate = open_gate(run)
+    [changed] = [row for row in changes(gate) if row["pointer"] == "/room"]
+    assert (changed["kind"], changed["after"], changed["before"][:5]) == ("changed", "the royal suite", "room ")
+    notes = [bytes(text).decode() for text in Note.objects.filter(run=run).values_list("text", flat=True)]
+    assert "Somebody changed room in the state after “Review” allowed “Pay”." in notes
+    standing = gate.standing()
+    assert previewed(GateImpacts(gate, standing.card, standing.state_patch).approve())[0] == ("will", "pay", "new")
+    decide(run)
+    assert advance_to_rest(run).status == "completed"
+    assert [each for each in lines(ledger, words=4) if each.startswith("pay")] == ["pay the royal suite"]
+
+
+def test_a_change_that_has_nothing_to_do_with_it_or_is_left_by_a_rewind_keeps_the_approval(
+    booked: Run, ledger: str
+) -> None:
+    at = after(booked, "book")
+    kept = impact.of_edit(booked, at, [{"op": "replace", "path": "/told", "value": "nobody yet"}])
+    assert previewed(kept)[0] == ("will", "pay", "new")
+    edit(booked, at, room="the royal suite")
+    told = previewed(impact.of_rewind(booked, booked.seq))
+    assert told[:2] == [("may", "pay", "permit"), ("will", "review", "permit")]
+    assert previewed(impact.of_rewind(booked, at))[0] == ("will", "pay", "new")
+    edit(booked, at, told="nobody yet", undo_flag="elsewhere")
+    assert advance_to_rest(booked).status == "completed"
+    assert lines(ledger, words=1) == ["book", "pay", "tell"]
+
+
+@pytest.mark.parametrize("words", ["", "and gold"])
+def test_the_words_of_a_rewind_are_a_change_too(ledger: str, settings: Any, words: str) -> None:
+    """Somebody who may not decide told the agent what to send, after it was approved."""
+
+    settings.HOLDPOINT_TIME_SLICE = 0
+    run = advance_to_rest(make_run("letters", ledger=ledger))
+    decide(run)
+    while run.next_step != "send":
+        run = advance(run)
+    at = before(run, "draft")
+    told = impact.of_rewind(run, at, words)
+    rewind(run, at, feedback=words)
+    run = advance_to_rest(run)
+    if not words:
+        assert ("will", "review", "permit") not in previewed(told)
+        assert (run.status, lines(ledger)) == ("completed", ["send tea"])
+        return
+    assert previewed(told)[-2:] == [("may", "send", "permit"), ("will", "review", "permit")]
+    assert (run.status, lines(ledger)) == ("waiting", [])
+    assert [row["pointer"] for row in changes(open_gate(run))] == ["/feedback/0"]
+
+
+def previewed(told: Impact) -> list[tuple[str, str, str]]:
+    """(verdict, step, why) of what is to come."""
+    return [(str(row.verdict), row.step, row.why) for row in told.ahead]
+
+
+def changes(gate: Gate) -> list[dict[str, Any]]:
+    """What the gate that was opened again shows as different."""
+    reopened = gate.asked.reopened
+    assert reopened is not None
+    return [dict(row) for row in reopened["changes"]]
+
+
+def test_why_it_was_changed_stands_behind_what_was_changed_in_the_list_of_words(booked: Run) -> None:
+    """The words went to the list as it was before, and what the person had put into it was gone."""
+    typed = [{"text": "Two more.", "by": "Ann", "gate": 4}]
+    patch = [{"op": "add", "path": "/feedback", "value": typed}]
+    rewinds.edit(booked, at=1, patch=patch, by=ann(booked.team), feedback="They asked for it.")
+    *before_it, why = state(booked)["feedback"]
+    assert before_it == typed
+    assert (why["text"], why["by"]) == ("They asked for it.", "Ann Okafor")

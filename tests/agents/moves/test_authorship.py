@@ -1,34 +1,44 @@
-"""Whoever wrote what a gate asks about is apart, over the whole lineage.
+"""Whoever wrote what a gate asks about is apart, over the whole lineage, however they wrote it; orders are confirmed.
 
-Somebody edited a run's state and approved the new amount alone: only who had started the run was apart. And whoever had
-started a run decided the gates of a fork that somebody else made of it.
+Somebody edited a run's state, sent a signal, or changed the run beside it, and approved the new amount alone. And a
+session that somebody had left open could do it without the confirmation that a decision takes.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
 
+from agents.definition import registry
+from agents.errors import OrderNotConfirmed, RewindRefused
+from agents.models import TokenScope
+from agents.moves import confirmation
 from agents.moves import fork as forks
 from agents.moves import rewind as rewinds
-from approvals.audit import evidence
-from approvals.errors import NotAllowed, NotVerifiable
-from approvals.gates import opening
+from agents.moves.cancel import cancel
+from agents.runs.start import start_run
+from agents.waits import signals
+from approvals.accounts.factors import ProofMethod
+from approvals.errors import NotAllowed
 from approvals.gates.lists.queues import MINE, ReaderReach
 from approvals.models import Gate
-from approvals.models.row_digests import digest_row
 from approvals.policy import authority, enough_reviewers, required
+from approvals.policy.step_up import Confirmed
 from approvals.presentation.gate_facts import authors
+from checkpoints import actors
 from checkpoints.actors import SYSTEM
-from checkpoints.audit import covered_rows
-from checkpoints.events.event_proof import ROWS
-from checkpoints.models import Checkpoint, Event, Run
-from checkpoints.values.canonical_json import decode_canonical
+from checkpoints.models import Checkpoint, Run
+from tests.agents.children.families import children, to_rest
 from tests.checkpoints.retention.pruned_runs import keep, pruned
-from tests.factories import ann, bob, make_policy, make_team, mira
+from tests.factories import ann, bob, make_policy, make_team, make_user, mira
 from tests.factories.driven_runs import advance_to_rest, decide, make_run, open_gate
+from tests.factories.tokens import bearing, make_token
 from tests.harness.altered_rows import altered
 from tests.harness.signed_in_clients import signed_in
 
@@ -60,19 +70,20 @@ def said(run: Run) -> list[str]:
     return authors.changes(open_gate(run))
 
 
-def test_an_editor_of_the_state_does_not_approve_it(asked: Run) -> None:
-    editor, other = ann(asked.team), bob(asked.team)
+def test_an_editor_of_the_state_does_not_approve_it_and_the_gate_says_who_changed_what(asked: Run) -> None:
+    editor = ann(asked.team)
     assert not is_apart(editor, asked)
     run = change(asked, 1, by=editor, size=90)
+    assert said(run) == ["Ann Okafor changed size from 1 to 90 at checkpoint 1"]
     assert is_apart(editor, run)
+    gate = open_gate(run)
+    words = enough_reviewers.lacking(gate, required.of(gate.standing(), gate.policy))
+    assert words.startswith("Nobody may decide in"), words
+    assert "not counting the requester or who changed the run before this was asked" in words
+    other = bob(asked.team)
     assert not is_apart(other, run)
     decide(run, by=other)
     assert advance_to_rest(run).status == "completed"
-
-
-def test_the_gate_says_who_changed_what_before_it_was_asked(asked: Run) -> None:
-    run = change(asked, 1, by=ann(asked.team), size=90)
-    assert said(run) == ["Ann Okafor changed size from 1 to 90 at checkpoint 1"]
 
 
 def test_an_edit_that_a_later_edit_undid_still_counts(asked: Run) -> None:
@@ -84,14 +95,6 @@ def test_an_edit_that_a_later_edit_undid_still_counts(asked: Run) -> None:
     assert is_apart(second, run)
     assert not is_apart(mira(run.team), run)
     assert len(said(run)) == 2
-
-
-def test_an_edit_that_a_rewind_left_behind_counts_no_more(asked: Run) -> None:
-    editor = ann(asked.team)
-    run = change(asked, 1, by=editor, size=90)
-    run = advance_to_rest(rewinds.rewind(run, to=1, by=bob(run.team)))
-    assert not is_apart(editor, run)
-    assert said(run) == []
 
 
 def test_a_fork_washes_nobody(ledger: str) -> None:
@@ -113,47 +116,6 @@ def test_a_fork_washes_nobody(ledger: str) -> None:
     ]
 
 
-def test_where_duties_are_not_separated_an_editor_decides(ledger: str) -> None:
-    team = make_team()
-    make_policy(team, name="default", separation=False)
-    editor = ann(team)
-    run = advance_to_rest(make_run("booking", team=team, ledger=ledger))
-    run = change(run, 1, by=editor, size=90)
-    assert not is_apart(editor, run)
-    assert said(run) == ["Ann Okafor changed size from 1 to 90 at checkpoint 1"]
-
-
-def test_nobody_decides_for_an_editor_and_the_dead_end_is_said(asked: Run) -> None:
-    editor = ann(asked.team)
-    run = change(asked, 1, by=editor, size=90)
-    gate = open_gate(run)
-    words = enough_reviewers.lacking(gate, required.of(gate.standing(), gate.policy))
-    assert words.startswith("Nobody may decide in"), words
-    assert "not counting the requester or who changed the run before this was asked" in words
-
-
-def test_a_gate_of_an_older_release_is_looked_up(asked: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its row has no authors: a process of the release before does not know the column.
-
-    What was looked up was written onto the gate, so that the decision's event told of another row, and the run failed.
-    """
-    drafted = opening.drafted
-
-    def drafted_before(*asked: Any, **more: Any) -> Any:
-        made, rows = drafted(*asked, **more)
-        for gate, _ in made:
-            gate.authors = None  # as its event tells
-        return made, rows
-
-    monkeypatch.setattr(opening, "drafted", drafted_before)
-    editor, other = ann(asked.team), bob(asked.team)
-    run = change(asked, 1, by=editor, size=90)
-    Gate.objects.filter(pk=open_gate(run).pk).update(authors=None)
-    assert authority.why_not(editor, open_gate(run))
-    decide(run, by=other)
-    assert advance_to_rest(run).status == "completed"
-
-
 @pytest.mark.parametrize("stored", [True, False])
 def test_a_gate_whose_state_retention_removed_still_says_who_changed_the_run(asked: Run, stored: bool) -> None:
     """Its address in the API answered 500."""
@@ -170,38 +132,190 @@ def test_a_gate_whose_state_retention_removed_still_says_who_changed_the_run(ask
     assert answer.json()["changed_before"] == (["Ann Okafor changed the run before"] if stored else [])
 
 
-def test_the_release_before_goes_on_with_a_gate_that_has_authors(asked: Run) -> None:
-    """It does not know the column, which its digest of the gate lacks, and wrote that the gate was forged."""
-    editor, other = ann(asked.team), bob(asked.team)
-    run = change(asked, 1, by=editor, size=90)
-    gate = open_gate(run)
-    assert moved(gate)[gate.subject] == digest_row(gate, known_before())
+def heard(run: Run, by: User) -> Run:
+    """The run, once this person has sent it the account to pay."""
+    signals.send(run, "account", {"iban": "DE01"}, key=str(by.pk), by=actors.of_user(by))
+    return advance_to_rest(run)
+
+
+def test_who_sent_a_signal_does_not_approve_what_came_of_it() -> None:
+    sender = ann(team := make_team())
+    run = heard(advance_to_rest(make_run("payout", team=team)), sender)
+    assert is_apart(sender, run)
+    assert not is_apart(bob(team), run)
+    assert authors.changes(open_gate(run)) == ["Ann Okafor sent the signal “account”"]
+
+
+def test_who_answers_for_the_program_that_sent_a_signal_is_apart() -> None:
+    owner = ann(team := make_team())
+    run = advance_to_rest(make_run("payout", team=team))
+    _, sent = make_token(owner, TokenScope.READ, TokenScope.SIGNAL, team=team, agent="payout")
+    answer = bearing(sent).post(
+        f"/api/runs/{run.pk}/signals/account", {"value": {"iban": "DE01"}}, content_type="application/json"
+    )
+    assert answer.status_code == 201, answer.content
+    assert is_apart(owner, advance_to_rest(run))
+
+
+def test_who_edited_at_another_gate_does_not_approve_the_next_and_a_mere_verdict_is_no_authorship() -> None:
+    team = make_team()
+    sender, editor, approver = ann(team), bob(team), mira(team)
+    run = heard(advance_to_rest(make_run("payout", team=team)), sender)
+    first = open_gate(run)
+    decide(run, "edit", by=editor, arguments={"sum": 7})
+    run = advance_to_rest(run)
     assert is_apart(editor, run)
-    moved_before(gate)
-    with altered(gate, authors=[]), pytest.raises(NotVerifiable):
-        decide(run, by=editor)
-    with altered(gate, authors=[]):
-        assert next(str(each) for each in covered_rows.check_run(run.pk)).startswith(
-            f"authors {gate.pk} (gate {gate.pk})"
-        )
-    decide(run, by=other)
-    assert advance_to_rest(run).status == "completed"
+    assert authors.changes(open_gate(run))[1:] == [f"Bob Lindqvist answered or edited gate {first.pk}"]
+    run = advance_to_rest(rewinds.rewind(run, to=2, by=sender))
+    decide(run, by=approver)
+    run = advance_to_rest(run)
+    assert not is_apart(approver, run)
+    assert not is_apart(editor, run), "the edit was left behind by the rewind"
 
 
-def known_before() -> list[str]:
-    """The columns of a gate that the release before covers."""
-    return [each for each in evidence.GATE if each != "authors"]
+def test_who_edits_at_a_gate_still_decides_when_the_same_step_asks_again() -> None:
+    team = make_team()
+    run = heard(advance_to_rest(make_run("payout", team=team, more=1)), ann(team))
+    decide(run)
+    editor = bob(team)
+    decide(advance_to_rest(run), "edit", by=editor, arguments={"sum": 7})
+    assert not is_apart(editor, advance_to_rest(run))
 
 
-def moved(gate: Gate) -> dict[str, str]:
-    """The rows of the last event that moved the gate."""
-    rows: dict[str, str] = decode_canonical(bytes(Event.objects.filter(subject=gate.subject).latest("pk").data))[ROWS]
-    return rows
+def test_an_author_of_the_parent_is_apart_in_its_child_and_of_a_child_in_its_parent() -> None:
+    team = make_team()
+    above, below = ann(team), bob(team)
+    parent = make_run("above", team=team)
+    parent = rewinds.edit(parent, at=1, patch=[{"op": "replace", "path": "/first", "value": 5}], by=above)
+    to_rest(parent)
+    [child] = children(parent)
+    assert is_apart(above, child)
+    assert authors.changes(open_gate(child)) == [f"Ann Okafor changed the state at checkpoint 1 of R-{parent.pk}"]
+    rewinds.edit(child, at=1, patch=[{"op": "replace", "path": "/sum", "value": 900}], by=below)
+    to_rest(parent)
+    decide(child, by=mira(team))
+    to_rest(parent)
+    assert is_apart(below, parent)
+    assert is_apart(above, parent)
+    assert not is_apart(mira(team), parent)
 
 
-def moved_before(gate: Gate) -> None:
-    """A process of the release before moves the gate."""
-    gate.vouched = True
-    data = evidence.opened(gate, gate.standing())
-    data[ROWS] = {name: said for name, said in data[ROWS].items() if not name.startswith("authors:")}
-    gate.say("gate.rescheduled", by=SYSTEM, data=data)
+PASSWORD = "open sesame again"
+
+
+RULE = {"name": "large", "when": "amount > 5", "require": {"step_up": True}}
+
+
+PATCH = [{"op": "replace", "path": "/size", "value": 90}]
+
+
+def waiting(ledger: str, **policy: Any) -> Run:
+    """A booking at its gate, in a team whose default policy is this."""
+    make_policy(team := make_team(), name="default", **policy)
+    return advance_to_rest(make_run("booking", team=team, ledger=ledger))
+
+
+def ways(run: Run, by: User, confirmed: Confirmed | None) -> dict[str, bool]:
+    """Which orders are carried out."""
+    orders: dict[str, Callable[[], Run]] = {
+        "edit": lambda: rewinds.edit(run, at=1, patch=PATCH, by=by, confirmed=confirmed),
+        "rewind": lambda: rewinds.rewind(run, to=1, by=by, confirmed=confirmed),
+        "fork": lambda: forks.fork(run, at=1, by=by, confirmed=confirmed),
+    }
+    done = {}
+    for name, order in orders.items():
+        try:
+            order()
+            done[name] = True
+        except OrderNotConfirmed:
+            done[name] = False
+    return done
+
+
+@pytest.mark.parametrize(
+    ("policy", "method"),
+    [
+        ({}, ""),
+        ({"step_up": True}, "any"),
+        ({"step_up": True, "step_up_method": "passkey"}, "passkey"),
+        ({"rules": [RULE]}, "any"),
+    ],
+)
+def test_an_order_takes_what_a_decision_may_take(ledger: str, policy: dict[str, Any], method: str) -> None:
+    run = waiting(ledger, **policy)
+    assert confirmation.needed(run) == method
+    by = ann(run.team)
+    password = Confirmed(by.pk, {ProofMethod.PASSWORD: timezone.now()})
+    passkey = Confirmed(by.pk, {ProofMethod.PASSKEY: timezone.now()})
+    assert set(ways(run, by, None).values()) == {not method}
+    assert set(ways(run, by, password).values()) == {method != "passkey"}
+    assert set(ways(run, by, passkey).values()) == {True}
+
+
+def test_an_order_takes_what_the_gates_of_the_runs_below_take() -> None:
+    """The grandparent has no gate: its orders change what the runs below ask about, by their gates or later ones."""
+    make_policy(team := make_team(), name="default")
+    make_policy(team, name="payments", step_up=True)
+    run = to_rest(make_run("manager", team=team))
+    [below] = children(run)
+    [lowest] = children(below)
+    assert [confirmation.needed(each) for each in (run, below, lowest)] == ["any"] * 3
+    make_policy(team, name="payments", version=2)
+    assert confirmation.needed(run) == "any", "its gate keeps the version that it was opened under"
+    cancel(lowest, by=SYSTEM, reason="")
+    to_rest(run)
+    make_policy(team, name="payments", version=3, step_up=True)
+    assert confirmation.needed(run) == "", "nothing below lives any more"
+
+
+def test_a_fork_to_another_version_takes_what_its_gates_take() -> None:
+    make_policy(team := make_team(), name="default")
+    make_policy(team, name="payments", step_up=True)
+    run = advance_to_rest(start_run(registry.agent_named("branched", "1"), {}, by=SYSTEM, team=team))
+    by = ann(team)
+    assert forks.fork(run, at=1, by=by).pk
+    with pytest.raises(OrderNotConfirmed):
+        forks.fork(run, at=1, by=by, version="2")
+    assert forks.fork(run, at=1, by=by, version="2", confirmed=just_confirmed(by)).plan.version == "2"
+
+
+def just_confirmed(by: User) -> Confirmed:
+    return Confirmed(by.pk, {ProofMethod.PASSWORD: timezone.now()})
+
+
+def test_the_page_asks_before_anything_is_typed_and_a_form_without_it_keeps_its_input(ledger: str) -> None:
+    run = waiting(ledger, step_up=True)
+    client = signed_in(make_user("Ann Okafor", run.team, password=PASSWORD))
+    for kind in ("edit", "fork"):
+        page = f"/runs/{run.pk}/checkpoints/1/{kind}/"
+        asked = client.get(page)
+        assert (asked.status_code, asked["Location"].split("?")[0]) == (302, "/accounts/reauthenticate/")
+    refused = client.post(f"/runs/{run.pk}/edits/", {"kind": "edit", "at": "1", "state/size": "90"})
+    assert refused.status_code == 403
+    assert "Confirm in another tab" in refused.content.decode()
+    confirm(client)
+    assert client.get(f"/runs/{run.pk}/checkpoints/1/edit/").status_code == 200
+    assert client.post(f"/runs/{run.pk}/rewinds/", {"kind": "rewind", "at": "1", "to": "1"}).status_code == 302
+
+
+def test_a_token_confirms_nothing(ledger: str) -> None:
+    run = waiting(ledger, step_up=True)
+    _, sent = make_token(ann(run.team))
+    answer = bearing(sent).post(
+        f"/api/runs/{run.pk}/edits", json.dumps({"at": 1, "patch": PATCH}), content_type="application/json"
+    )
+    assert (answer.status_code, answer.json()["code"]) == (403, "not_confirmed")
+
+
+def test_an_order_that_was_done_is_the_same_order_later(ledger: str) -> None:
+    run = waiting(ledger, step_up=True)
+    by = ann(run.team)
+    lately = Confirmed(by.pk, {ProofMethod.PASSWORD: timezone.now()})
+    made = forks.fork(run, at=1, by=by, key="once", confirmed=lately)
+    assert forks.fork(run, at=1, by=by, key="once").pk == made.pk
+    with pytest.raises(RewindRefused):
+        forks.fork(run, at=1, by=by, key="another")
+
+
+def confirm(client: Client) -> None:
+    client.post("/accounts/reauthenticate/", {"password": PASSWORD, "next": "/"})

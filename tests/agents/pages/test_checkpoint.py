@@ -15,8 +15,8 @@ from checkpoints.values.ops import Append
 from tests.agents.pages.stored_histories import ORDER, PROPOSAL, Walk, begin, held, sent_back
 from tests.agents.pages.test_live import NewPage, open_run
 from tests.agents.pages.test_run_page import page_of, text_of
-from tests.factories import bob, eve, make_card, make_team
-from tests.harness.browser_checks import check, each_width
+from tests.factories import bob, eve, make_team
+from tests.harness.browser_checks import check
 from tests.harness.signed_in_clients import signed_in
 
 
@@ -38,19 +38,18 @@ def test_the_newest_checkpoint_is_shown_first_as_a_difference_to_the_one_before(
     assert "4 fields are the same as in checkpoint 1." in text
 
 
-def test_the_whole_state_is_a_tree_that_says_what_was_written_here() -> None:
+def test_a_checkpoint_is_a_page_or_a_fragment_and_what_is_not_there_is_not_found() -> None:
     walk, client = walk_and_client()
-    text = text_of(client.get(f"/runs/{walk.run.pk}/?at=2&view=state").content.decode())
-    assert "order 4 fields, written here" in text
-    assert "feedback" in text
-
-
-def test_the_input_has_nothing_before_it_and_shows_its_whole_state() -> None:
-    walk, client = walk_and_client()
-    text = text_of(client.get(f"/runs/{walk.run.pk}/checkpoints/1/").content.decode())
-    assert "Checkpoint 1, the input" in text
-    assert "Difference to" not in text
-    assert "proposal" in text
+    root = f"/runs/{walk.run.pk}/"
+    tree = text_of(client.get(f"{root}?at=2&view=state").content.decode())
+    assert "order 4 fields, written here" in tree
+    assert "<html" in client.get(f"{root}checkpoints/2/").content.decode()
+    fragment = client.get(f"{root}checkpoints/2/", headers={"HX-Request": "true"}).content.decode()
+    assert fragment.strip().startswith('<section class="inspect sheet" id="inspect"')
+    for nothing in ("checkpoints/9/", "?at=9", "?at=2&to=9"):
+        assert client.get(f"{root}{nothing}").status_code == 404
+    junk = client.get(f"{root}?at=%C2%B2&view=evil&to=-1&before=x").content.decode()
+    assert "Checkpoint 2, after" in text_of(junk), "junk reads as not asked"
 
 
 def test_a_rewind_is_compared_with_its_target_or_with_the_branch_that_it_left() -> None:
@@ -64,27 +63,6 @@ def test_a_rewind_is_compared_with_its_target_or_with_the_branch_that_it_left() 
     assert "1284.00" in text_of(page_of(run, reviewer, "?at=5&to=4"))
 
 
-def test_a_checkpoint_asked_for_by_a_page_is_a_fragment_and_otherwise_a_page() -> None:
-    walk, client = walk_and_client()
-    address = f"/runs/{walk.run.pk}/checkpoints/2/"
-    assert "<html" in client.get(address).content.decode()
-    fragment = client.get(address, headers={"HX-Request": "true"}).content.decode()
-    assert fragment.strip().startswith('<section class="inspect sheet" id="inspect"')
-
-
-def test_a_checkpoint_that_the_run_does_not_have_is_not_found() -> None:
-    walk, client = walk_and_client()
-    assert client.get(f"/runs/{walk.run.pk}/checkpoints/9/").status_code == 404
-    assert client.get(f"/runs/{walk.run.pk}/?at=9").status_code == 404
-    assert client.get(f"/runs/{walk.run.pk}/?at=2&to=9").status_code == 404
-
-
-def test_junk_in_the_address_reads_as_not_asked() -> None:
-    walk, client = walk_and_client()
-    response = client.get(f"/runs/{walk.run.pk}/?at=%C2%B2&view=evil&to=-1&before=x")
-    assert "Checkpoint 2, after" in text_of(response.content.decode())
-
-
 def test_any_one_value_is_shown_in_full_and_a_long_list_in_pages() -> None:
     walk, client = walk_and_client()
     walk.save("propose", {"feedback": Append([{"text": f"message {n}"} for n in range(450)])}, "review")
@@ -95,6 +73,8 @@ def test_any_one_value_is_shown_in_full_and_a_long_list_in_pages() -> None:
     assert "401 to 450 of 450" in last
     assert "message 449" in last
     assert "Marit Ellery" in client.get(f"{root}?at=/order/customer").content.decode()
+    for pointer in ("/nothing", "/feedback/450", "/feedback/-", "/order/customer/deeper"):
+        assert (pointer, client.get(f"{root}?at={pointer}").status_code) == (pointer, 404)
 
 
 def test_ten_megabytes_in_one_field_are_measured_not_carried_along_and_readable_in_pages() -> None:
@@ -112,13 +92,6 @@ def test_ten_megabytes_in_one_field_are_measured_not_carried_along_and_readable_
     assert "from=50000" in first
 
 
-def test_a_value_that_is_not_there_is_not_found() -> None:
-    walk, client = walk_and_client()
-    for pointer in ("/nothing", "/feedback/0", "/feedback/-", "/order/customer/deeper"):
-        address = f"/runs/{walk.run.pk}/checkpoints/2/value?at={pointer}"
-        assert (pointer, client.get(address).status_code) == (pointer, 404)
-
-
 def test_markup_in_a_value_is_text_in_the_difference_and_in_the_tree() -> None:
     walk, client = walk_and_client()
     walk.save("propose", {"order": {"<b>key": "<script>alert(1)</script>"}}, "review")
@@ -134,6 +107,8 @@ def test_the_first_checkpoint_is_shown_whole_for_it_follows_none(query: str) -> 
     """It said "Nothing changed.  field  the same.": the page took the view that was asked for, which there is not."""
     run = held(make_team()).run
     html = page_of(run, bob(run.team), query)
+    assert "Checkpoint 1, the input" in text_of(html)
+    assert "Difference to" not in html
     assert "Nothing changed" not in html
     assert '<div class="tree' in html
 
@@ -212,8 +187,10 @@ def long_walk(count: int, title: str = "Refund for Marit Ellery") -> Walk:
     return walk
 
 
-@pytest.mark.parametrize(("count", "folded"), [(30, []), (31, ["1"]), (75, ["45"])])
-@pytest.mark.parametrize("query", ["?at=2", "checkpoints/2/", "comparisons/?a=1&b=2"])
+@pytest.mark.parametrize(
+    ("query", "count", "folded"),
+    [("?at=2", 30, []), ("?at=2", 31, ["1"]), ("checkpoints/2/", 75, ["45"]), ("comparisons/?a=1&b=2", 75, ["45"])],
+)
 def test_the_first_rows_are_drawn_and_the_rest_is_folded_away(query: str, count: int, folded: list[str]) -> None:
     walk = long_walk(count)
     html = page_of(walk.fresh(), bob(walk.run.team), query)
@@ -224,44 +201,12 @@ def test_the_first_rows_are_drawn_and_the_rest_is_folded_away(query: str, count:
     assert rest.partition("</details>")[0].count("<tr data-kind=") == max(count - 30, 0)
 
 
-@each_width
-def test_what_stands_below_a_long_difference_is_within_reach(new_page: NewPage, width: int) -> None:
+def test_what_stands_below_a_long_difference_is_within_reach(new_page: NewPage) -> None:
     walk = long_walk(75)
-    page = open_run(new_page, bob(walk.run.team), walk.fresh(), "?at=2", viewport={"width": width, "height": 900})
+    page = open_run(new_page, bob(walk.run.team), walk.fresh(), "?at=2", viewport={"width": 390, "height": 900})
     folded = page.locator(".diff-rest .diff")
     expect(folded).to_be_hidden()
     assert check(page, "", []) == []
     page.get_by_text("Show 45 more changes").click()
     expect(folded.get_by_text("message 74")).to_be_visible()
     assert check(page, "", []) == []
-
-
-def test_without_a_script_the_rest_is_unfolded_too(new_page: NewPage) -> None:
-    walk = long_walk(75)
-    page = new_page(bob(walk.run.team), java_script_enabled=False)
-    page.goto(f"/runs/{walk.run.pk}/?at=2")
-    page.get_by_text("Show 45 more changes").click()
-    expect(page.get_by_text("message 74")).to_be_visible()
-
-
-@pytest.mark.long
-def test_what_was_unfolded_stays_open_while_the_page_is_drawn_anew(new_page: NewPage) -> None:
-    walk = long_walk(75)
-    page = open_run(new_page, bob(walk.run.team), walk.fresh())
-    page.get_by_text("Show 45 more changes").click()
-    walk.ask(card=make_card())
-    expect(page.locator("#run-head")).to_contain_text("Held at “Review”")
-    expect(page.get_by_text("message 74")).to_be_visible()
-
-
-@pytest.mark.long
-def test_a_long_value_of_one_row_is_folded_too_and_stays_unfolded(new_page: NewPage) -> None:
-    walk = begin(make_team())
-    walk.save("find_order", {"order": {"lines": [[n, n] for n in range(100)]}}, "review")
-    page = open_run(new_page, bob(walk.run.team), walk.fresh(), viewport={"width": 390, "height": 844})
-    assert page.locator("#inspect .diff").bounding_box()["height"] < 1200  # type: ignore[index]
-    page.get_by_text("Show 372 more lines").click()
-    walk.ask(card=make_card())
-    expect(page.locator("#run-head")).to_contain_text("Held at “Review”")
-    expect(page.locator(".value-rest[open]")).to_contain_text("99")
-    assert page.locator("#inspect .diff").bounding_box()["height"] > 3000  # type: ignore[index]

@@ -1,18 +1,36 @@
-"""The run's page: who may see it, what it says, and what it does not let through."""
+"""The run's page and the list of runs: who may see them, what they say, and what they do not let through."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 
+from agents.pages import run_list
 from checkpoints import actors, store
+from checkpoints.errors import Fenced
 from checkpoints.models import Checkpoint, Run
 from tests.agents.pages.stored_histories import ORDER, begin, held, sent_back
-from tests.factories import READER, REVIEWER, bob, decide, eve, make_team, make_user, mira
+from tests.factories import (
+    READER,
+    REVIEWER,
+    ann,
+    bob,
+    decide,
+    eve,
+    make_plan,
+    make_run,
+    make_spec,
+    make_team,
+    make_user,
+    mira,
+    unique,
+)
+from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import signed_in
 
 
@@ -47,49 +65,34 @@ def test_members_see_every_part_of_a_run_and_no_cache_keeps_it() -> None:
         response = client.get(address)
         assert (address, response.status_code) == (address, 200)
         assert "no-store" in response["Cache-Control"]
+        assert client.post(address).status_code == 405
+    assert client.get(f"{addresses(run)[0]}cancellations/").status_code == 405
 
 
-def test_an_outsider_is_told_that_there_is_no_such_run() -> None:
-    run = held().run
-    client = signed_in(eve())
-    assert [client.get(address).status_code for address in addresses(run)] == [404] * 6
-    assert client.post(f"/runs/{run.pk}/cancellations/").status_code == 404
-
-
-def test_a_reviewer_from_another_team_is_told_that_there_is_no_such_run() -> None:
+def test_whoever_may_not_see_a_run_is_told_that_there_is_none() -> None:
+    run, hidden = held().run, held(make_team(may=())).run
     finance = make_team("Finance", may=REVIEWER)
-    run = held().run
-    assert signed_in(mira(finance)).get(f"/runs/{run.pk}/").status_code == 404
-
-
-def test_somebody_in_the_team_who_may_not_view_runs_sees_none() -> None:
-    team = make_team(may=())
-    run = held(team).run
-    assert signed_in(bob(team)).get(f"/runs/{run.pk}/").status_code == 404
-
-
-def test_strangers_are_sent_to_sign_in() -> None:
-    run = held().run
+    for client, each in (
+        (signed_in(eve()), run), (signed_in(mira(finance)), run), (signed_in(bob(hidden.team)), hidden),
+    ):  # fmt: skip
+        assert [client.get(address).status_code for address in addresses(each)] == [404] * 6
+        assert client.post(f"/runs/{each.pk}/cancellations/").status_code == 404
     for address in [*addresses(run), "/runs/"]:
         response = Client().get(address)
         assert (response.status_code, response["Location"].split("?")[0]) == (302, "/accounts/login/")
 
 
-@pytest.mark.parametrize(
-    "place", ["", "timeline/", "events/", "verification/", "checkpoints/1/", "checkpoints/1/value"]
-)
-def test_pages_that_only_show_refuse_a_post(place: str) -> None:
+def test_a_held_run_says_where_and_its_events_are_told_newest_first_in_words() -> None:
     team = make_team()
-    run = held(team).run
-    assert signed_in(bob(team)).post(f"/runs/{run.pk}/{place}").status_code == 405
-
-
-def test_a_held_run_says_where_and_links_to_its_gate() -> None:
-    team = make_team()
-    gate = held(team)
-    html = page_of(gate.run, bob(team))
+    gate, reviewer = held(team), bob(team)
+    html = page_of(gate.run, reviewer)
     assert "Held at “Review”" in html
     assert f'href="/gates/{gate.pk}/"' in html
+    decide(gate, reviewer, comment="Fine by me.")
+    text = text_of(signed_in(reviewer).get(f"/runs/{gate.run_id}/events/").content.decode())
+    assert text.index("Bob Lindqvist approved “Review”") < text.index("asks for a decision at “Review”")
+    assert "Fine by me." in text
+    assert "checkpoint.saved" not in text
 
 
 def test_the_rejected_branch_stays_readable_with_who_and_why() -> None:
@@ -113,7 +116,7 @@ def test_what_a_step_noted_and_a_title_are_text_and_hidden_characters_are_badged
     assert "U+202E" in html
 
 
-def test_an_attempt_that_failed_shows_its_error_and_its_traceback_in_the_row_of_its_step() -> None:
+def test_a_failed_attempt_and_a_failed_run_say_where_and_why() -> None:
     team = make_team()
     walk = begin(team)
     walk.fail("find_order", "ConnectError: <refused>")
@@ -123,16 +126,10 @@ def test_an_attempt_that_failed_shows_its_error_and_its_traceback_in_the_row_of_
     assert "<refused>" not in html
     assert "Traceback (most recent call last)" in html
     assert "failed 1 time before" in text_of(html)
-
-
-def test_a_failed_run_says_where_and_why_and_what_can_be_done() -> None:
-    team = make_team()
-    walk = begin(team)
-    walk.fail("find_order")
+    walk.fail("propose")
     text = text_of(page_of(walk.release("failed", "TimeoutError: the shop did not answer"), bob(team)))
-    assert "The run failed at “Find order”." in text
-    assert "TimeoutError: the shop did not answer" in text
-    assert "start again as a new run" in text
+    for words in ("The run failed at “Propose”.", "TimeoutError: the shop did not answer", "start again as a new run"):
+        assert words in text
 
 
 def test_a_frozen_run_names_the_last_checkpoint_that_verifies() -> None:
@@ -174,17 +171,6 @@ def test_effects_are_told_with_what_can_and_what_cannot_be_undone() -> None:
     assert "unknown: it may have happened ReadTimeout" in text
 
 
-def test_events_are_told_newest_first_in_words_without_the_checkpoints() -> None:
-    team = make_team()
-    reviewer = bob(team)
-    gate = held(team)
-    decide(gate, reviewer, comment="Fine by me.")
-    text = text_of(signed_in(reviewer).get(f"/runs/{gate.run_id}/events/").content.decode())
-    assert text.index("Bob Lindqvist approved “Review”") < text.index("asks for a decision at “Review”")
-    assert "Fine by me." in text
-    assert "checkpoint.saved" not in text
-
-
 def test_the_live_part_is_a_fragment_that_leaves_a_chosen_checkpoint_alone() -> None:
     team = make_team()
     run = held(team).run
@@ -198,73 +184,153 @@ def test_the_live_part_is_a_fragment_that_leaves_a_chosen_checkpoint_alone() -> 
     assert re.search(r'<li class="cp"[^>]*aria-current="true"[^>]*>.*?\?at=2#', stays, re.S)
 
 
-def test_a_fork_and_its_origin_name_each_other() -> None:
+def test_a_fork_and_its_origin_name_each_other_unless_it_is_of_another_team() -> None:
     team = make_team()
-    reader = bob(team)
-    origin = held(team).run
-    found = Checkpoint.objects.get(run=origin, seq=2)
-    fork = store.fork(found.pk, by=actors.of_user(reader), started_by=reader)
+    reader, origin = bob(team), held(team).run
+    at = Checkpoint.objects.get(run=origin, seq=2).pk
+    fork = store.fork(at, by=actors.of_user(reader), started_by=reader)
+    foreign = store.fork(at, by=actors.SYSTEM, team=make_team())
     assert f"of R-{origin.pk}, checkpoint 2" in text_of(page_of(fork, reader))
-    assert f'href="/runs/{fork.pk}/"' in page_of(origin, reader)
+    page = page_of(origin, reader)
+    assert f'href="/runs/{fork.pk}/"' in page
+    assert f"R-{foreign.pk}" not in page
 
 
-def test_a_fork_into_a_team_that_the_reader_is_not_in_is_not_told() -> None:
+def cancelled(client: Client, run: Run, **form: str) -> Any:
+    return client.post(f"/runs/{run.pk}/cancellations/", form)
+
+
+def test_cancelling_ends_the_run_and_withdraws_its_gate_without_rejecting() -> None:
     team = make_team()
-    origin = held(team).run
-    found = Checkpoint.objects.get(run=origin, seq=2)
-    fork = store.fork(found.pk, by=actors.SYSTEM, team=make_team())
-    assert f"R-{fork.pk}" not in page_of(origin, bob(team))
+    gate = held(team)
+    response = cancelled(signed_in(bob(team)), gate.run, reason="Sent twice.")
+    assert (response.status_code, response["Location"]) == (302, f"/runs/{gate.run_id}/")
+    gate.refresh_from_db()
+    run = Run.objects.get(pk=gate.run_id)
+    assert (run.status, run.reason, gate.status) == ("cancelled", "Sent twice.", "withdrawn")
+    assert "Cancelled by Bob Lindqvist . Sent twice." in text_of(page_of(run, bob(team)))
+    response = cancelled(signed_in(bob(team)), run)
+    assert response.status_code == 409
+    assert "The run had already ended, so nothing was cancelled." in response.content.decode()
 
 
-class TestCancelling:
-    """POST /runs/<id>/cancellations/."""
+def test_cancelling_fences_the_worker_that_has_the_run_and_says_first_what_stays_done_outside() -> None:
+    team = make_team()
+    walk = begin(team)
+    walk.effect("reply", irreversible=True)
+    walk.save("reply", {"mailed": True}, "pay")
+    text = text_of(page_of(walk.fresh(), bob(team)))
+    assert "What was already done is not undone: “Reply” is done and cannot be undone" in text
+    assert "leaving 1 effect" in text
+    assert cancelled(signed_in(bob(team)), walk.run).status_code == 302
+    with pytest.raises(Fenced):
+        walk.save("find_order", {"order": ORDER}, "propose")
 
-    def test_ends_the_run_and_withdraws_its_gate_without_rejecting(self) -> None:
-        team = make_team()
-        gate = held(team)
-        response = signed_in(bob(team)).post(f"/runs/{gate.run_id}/cancellations/", {"reason": "Sent twice."})
-        assert (response.status_code, response["Location"]) == (302, f"/runs/{gate.run_id}/")
-        gate.refresh_from_db()
-        run = Run.objects.get(pk=gate.run_id)
-        assert (run.status, run.reason, gate.status) == ("cancelled", "Sent twice.", "withdrawn")
-        text = text_of(page_of(run, bob(team)))
-        assert "Cancelled by Bob Lindqvist . Sent twice." in text
 
-    def test_fences_the_worker_that_has_the_run(self) -> None:
-        from checkpoints.errors import Fenced
+def test_cancelling_is_refused_to_those_who_may_only_look() -> None:
+    team = make_team(may=READER)
+    gate = held(team)
+    client = signed_in(make_user("Rita Reader", team))
+    assert cancelled(client, gate.run).status_code == 403
+    assert "Cancel the run" not in client.get(f"/runs/{gate.run_id}/").content.decode()
+    assert Run.objects.get(pk=gate.run_id).status == "waiting"
 
-        team = make_team()
-        walk = begin(team)
-        assert signed_in(bob(team)).post(f"/runs/{walk.run.pk}/cancellations/").status_code == 302
-        with pytest.raises(Fenced):
-            walk.save("find_order", {"order": ORDER}, "propose")
 
-    def test_is_refused_to_those_who_may_only_look(self) -> None:
-        team: Group = make_team(may=READER)
-        gate = held(team)
-        client = signed_in(make_user("Rita Reader", team))
-        assert client.post(f"/runs/{gate.run_id}/cancellations/").status_code == 403
-        assert "Cancel the run" not in client.get(f"/runs/{gate.run_id}/").content.decode()
-        assert Run.objects.get(pk=gate.run_id).status == "waiting"
+def test_the_runs_of_my_teams_come_newest_first_with_what_they_wait_for() -> None:
+    team = make_team()
+    gate = held(team, title="Refund for Marit")
+    newer = begin(team, title="Refund for Nils").run
+    begin(make_team(), title="Not of my team")
+    html = signed_in(bob(team)).get("/runs/").content.decode()
+    text = text_of(html)
+    assert html.index(f'id="run-{newer.pk}"') < html.index(f'id="run-{gate.run_id}"')
+    assert "Held at “Review” Refund for Marit" in text
+    assert "Running “Find order”" in text
+    assert "3 checkpoints" in text
+    assert "Not of my team" not in text
 
-    def test_comes_too_late_for_a_run_that_has_ended(self) -> None:
-        team = make_team()
-        run = begin(team).release("queued")
-        run.cancel(by=actors.SYSTEM)
-        response = signed_in(bob(team)).post(f"/runs/{run.pk}/cancellations/")
-        assert response.status_code == 409
-        assert "The run had already ended, so nothing was cancelled." in response.content.decode()
 
-    def test_is_never_done_by_a_get(self) -> None:
-        team = make_team()
-        run = held(team).run
-        assert signed_in(bob(team)).get(f"/runs/{run.pk}/cancellations/").status_code == 405
+def test_a_status_filters_an_unknown_one_does_not_and_what_waits_for_me_is_a_list_of_its_own() -> None:
+    team = make_team()
+    person = ann(team)
+    mine, own, running = held(team).run_id, held(team, started_by=person).run_id, begin(team).run.pk
+    assert shown(person, "status=waiting") == {mine, own}
+    assert shown(person, "status=mine") == {mine}
+    assert shown(person, "status=evil") == {mine, own, running}
+    client = signed_in(person)
+    assert "No runs match these filters." in text_of(client.get("/runs/?status=failed").content.decode())
+    assert "<html" not in client.get("/runs/", headers={"HX-Request": "true"}).content.decode()
+    assert client.post("/runs/").status_code == 405
 
-    def test_says_first_what_stays_done_outside(self) -> None:
-        team = make_team()
-        walk = begin(team)
-        walk.effect("reply", irreversible=True)
-        walk.save("reply", {"mailed": True}, "pay")
-        text = text_of(page_of(walk.release("queued"), bob(team)))
-        assert "What was already done is not undone: “Reply” is done and cannot be undone" in text
-        assert "leaving 1 effect" in text
+
+def test_pages_go_on_below_the_last_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_list, "PAGE", 2)
+    team = make_team()
+    oldest, middle, newest = (begin(team).run.pk for _ in range(3))
+    client = signed_in(bob(team))
+    first = client.get("/runs/").content.decode()
+    assert f'href="/runs/?before={middle}"' in first
+    assert f'id="run-{oldest}"' not in first
+    second = client.get(f"/runs/?before={middle}").content.decode()
+    assert f'id="run-{oldest}"' in second
+    assert f'id="run-{newest}"' not in second
+    assert "before=" not in second.split('id="run-list"')[1]
+
+
+def test_only_the_agents_of_my_teams_are_offered_and_of_those_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, other = make_plan(make_spec(unique("mine"))), make_plan(make_spec(unique("other")))
+    team = make_team()
+    make_run(team=team, plan=mine)
+    make_run(team=make_team(), plan=other)
+    page = signed_in(bob(team)).get("/runs/").content.decode()
+    assert mine.agent in page
+    assert other.agent not in page
+    newer = make_plan(make_spec(unique("newer")))
+    make_run(team=team, plan=newer)
+    monkeypatch.setattr(run_list, "PLANS", 1)
+    assert list(run_list.versions_by_agent([team.pk])) == [newer.agent]
+
+
+def shown(user: User, query: str) -> set[int]:
+    """The runs that a list with this query shows."""
+    html = signed_in(user).get(f"/runs/?{query}").content.decode()
+    return {int(found) for found in re.findall(r'data-run="(\d+)"', html)}
+
+
+def test_each_filter_picks_by_itself_and_with_the_others() -> None:
+    team, other = make_team("Support"), make_team("Finance")
+    person, starter = bob(team, other), ann(team)
+    plain = begin(team, title="Refund for Marit").run
+    theirs = begin(other, title="Invoice of Nils", started_by=starter).run
+    fork = store.fork(Checkpoint.objects.get(run=plain, seq=1).pk, by=actors.SYSTEM, title="Refund, once more")
+    everything = {plain.pk, theirs.pk, fork.pk}
+    assert shown(person, "") == everything
+    assert shown(person, f"team={other.pk}") == {theirs.pk}
+    assert shown(person, f"by={starter.username}") == {theirs.pk}
+    assert shown(person, "by=nobody-of-that-name") == set()
+    assert shown(person, "q=REF mar") == {plain.pk}
+    assert shown(person, "q=refund") == {plain.pk, fork.pk}
+    assert shown(person, f"forks_of=R-{plain.pk}") == {fork.pk}
+    assert shown(person, f"agent={plain.plan.agent}&version=1") == {plain.pk, fork.pk}
+    assert shown(person, f"agent={plain.plan.agent}&version=2") == set()
+    assert shown(person, "since=2020-01-01&until=2020-01-02") == set()
+    assert shown(person, "since=2020-01-01&until=junk") == everything
+    assert shown(person, f"q=refund&status=queued&agent={plain.plan.agent}") == {fork.pk}
+    assert shown(person, f"upto={plain.pk}") == {plain.pk}
+
+
+def test_nobody_finds_a_run_of_another_team_whatever_is_asked() -> None:
+    theirs = begin(make_team(), title="Not of my team").run
+    for query in ("", f"team={theirs.team_id}", "q=team", f"agent={theirs.plan.agent}", f"forks_of={theirs.pk}"):
+        assert shown(bob(make_team()), query) == set()
+
+
+def test_a_page_of_the_list_is_read_in_twelve_statements() -> None:
+    team = make_team()
+    for _ in range(3):
+        held(team)
+    client = signed_in(bob(team))
+    for query in ("", "?q=refund&status=waiting", "?status=mine"):
+        with sent() as statements:
+            assert client.get(f"/runs/{query}").status_code == 200
+        assert len(statements) <= 12, statements

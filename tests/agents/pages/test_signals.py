@@ -36,6 +36,9 @@ def test_the_runs_page_leads_to_the_form_of_the_signal_that_it_waits_for(run: Ru
     page = client.get(f"/runs/{run.pk}/signal/").content.decode()
     assert "waits for the signal “health”" in page
     assert "Percent" in page
+    assert "This signal has no value." in client.get(f"/runs/{run.pk}/signal/?name=go").content.decode()
+    assert post(client, run, name="go", key="k").status_code == 302
+    assert Signal.objects.get(run=run).name == "go", "it may come before its wait"
 
 
 def test_a_signal_is_kept_with_who_sent_it_and_the_run_goes_on(run: Run) -> None:
@@ -65,15 +68,14 @@ def test_a_value_that_does_not_fit_is_refused_beside_its_field_and_kept(run: Run
     assert not Signal.objects.filter(run=run).exists()
 
 
-def test_one_without_a_value_is_a_button_and_may_come_before_its_wait(run: Run) -> None:
+def test_what_cannot_be_sent_is_said_in_the_readers_language(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one too many the page showed the error's docstring, which is for programs and in English."""
     client = signed_in(ann(run.team))
-    assert "This signal has no value." in client.get(f"/runs/{run.pk}/signal/?name=go").content.decode()
-    assert post(client, run, name="go", key="k").status_code == 302
-    assert Signal.objects.get(run=run).name == "go"
-
-
-def test_what_cannot_be_sent_is_said(run: Run) -> None:
-    client = signed_in(ann(run.team))
+    with monkeypatch.context() as full:
+        full.setattr(signals, "MOST", 0)
+        full.setattr(TooManySignals, "sentence", "No más")
+        answer = post(client, run, name="go", key="k")
+    assert (answer.status_code, "No más" in answer.content.decode()) == (409, True)
     other = post(client, run, name="nothing", key="k")
     assert (other.status_code, "takes no signal nothing" in other.content.decode()) == (422, True)
     post(client, run, name="health", key="k", **{"value/percent": "90"})
@@ -82,14 +84,6 @@ def test_what_cannot_be_sent_is_said(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(status="cancelled")
     ended = post(client, run, name="go", key="l")
     assert (ended.status_code, "takes no more signals" in ended.content.decode()) == (409, True)
-
-
-def test_one_too_many_is_said_in_the_readers_language(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page showed the error's docstring, which is for programs and in English."""
-    monkeypatch.setattr(signals, "MOST", 0)
-    monkeypatch.setattr(TooManySignals, "sentence", "No más")
-    full = post(signed_in(ann(run.team)), run, name="go", key="k")
-    assert (full.status_code, "No más" in full.content.decode()) == (409, True)
 
 
 def test_who_may_only_read_sees_what_was_sent_and_sends_nothing() -> None:

@@ -1,4 +1,4 @@
-"""What the timeline says: a table for the ways a run can stand, rows that need more than a word, and branches."""
+"""What the timeline says: the ways a run and an effect can stand, rows, branches, and the lines between them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from uuid import UUID
 
 import pytest
 
-from agents.effects.fates import Remark
+from agents.effects.fates import Fate, Remark, fates_of
 from agents.effects.ledger import LedgerRow
 from agents.models import Failure
+from agents.pages.run import effects, timeline
 from agents.pages.run import head as page_head
-from agents.pages.run import timeline
 from agents.pages.run.facts import (
     Story,
     TimelineCheckpoint,
@@ -20,11 +20,14 @@ from agents.pages.run.facts import (
     TimelineFork,
     TimelineGate,
 )
+from agents.pages.run.lanes import LaneNode, count_lanes, lay_out
 from agents.pages.run.rows import TimelineRow
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+
+
 PLAN = (
     StepSpec("read_mail"),
     StepSpec("propose"),
@@ -95,18 +98,28 @@ def make_fork(origin: int, run: int = 31) -> TimelineFork:
 
 
 OPENING = [make_saved(1, "input", kind="input"), make_saved(2, "read_mail"), make_saved(3, "propose")]
+
+
 REJECTED = [
     *OPENING,
     make_saved(4, "review", kind="gate"),
     make_saved(5, "rewind", kind="rewind", parent=2),
     make_saved(6, "propose"),
 ]
+
+
 BOB_REJECTS = TimelineDecision("Bob", "reject", "Only the second came back.")
+
+
 REJECTION = make_decided(3, "rejected", BOB_REJECTS, then="back", back_to="propose")
 
 
 HELD = make_story(OPENING, [1, 2, 3], next_step="review", gates=(make_gate(3),))
+
+
 BACK = make_story(REJECTED, [1, 2, 5, 6], next_step="review", gates=(REJECTION, make_gate(6)))
+
+
 TWICE_BACK = make_story(
     [
         *REJECTED,
@@ -118,11 +131,23 @@ TWICE_BACK = make_story(
     next_step="propose",
     gates=(REJECTION, make_decided(6, "rejected", TimelineDecision("Ann", "reject"), then="back", back_to="propose")),
 )
+
+
 PAID = [*OPENING, make_saved(4, "review", kind="gate"), make_saved(5, "pay"), make_saved(6, "reply")]
+
+
 APPROVAL = make_decided(3, "approved", TimelineDecision("Ann", "approve"), TimelineDecision("Mira", "approve"))
+
+
 COMPLETED = make_story(PAID, [1, 2, 3, 4, 5, 6], status="completed", gates=(APPROVAL,))
+
+
 FAILED = make_story(OPENING[:2], [1, 2], status="failed", next_step="propose", reason="ValueError: no order")
+
+
 FROZEN = make_story(OPENING[:2], [1, 2], status="failed", next_step="propose", frozen=True)
+
+
 CANCELLED = make_story(
     OPENING,
     [1, 2, 3],
@@ -130,7 +155,11 @@ CANCELLED = make_story(
     next_step="review",
     gates=(make_gate(3, status="withdrawn", closed_at=NOON),),
 )
+
+
 CANCELLED_EARLY = make_story(OPENING[:2], [1, 2], status="cancelled", next_step="propose", reason="Sent twice.")
+
+
 QUEUED = make_story(OPENING[:1], [1], status="queued", next_step="read_mail")
 
 
@@ -175,92 +204,46 @@ def row_named(story: Story, name: str, at: int = 0) -> TimelineRow:
     return [row for row in timeline.build(story).rows if row.name == name][at]
 
 
-def test_a_rejection_names_who_and_where_to_and_quotes_the_comment() -> None:
+def test_a_closed_gate_names_who_counted_and_quotes_what_they_said() -> None:
     row = row_named(BACK, "Review")
     assert row.remarks == [Remark("by Bob, back to “Propose”:", "Only the second came back.")]
     assert row.took == "25 min"
-
-
-def test_an_approval_names_everybody_who_counted() -> None:
     assert row_named(COMPLETED, "Review").remarks == [Remark("by Ann and Mira")]
 
+    def closed(gate: TimelineGate) -> tuple[str, list[Remark]]:
+        row = row_named(make_story(PAID, [1, 2, 3, 4, 5, 6], status="completed", gates=(gate,)), "Review")
+        return row.mark.word, row.remarks
 
-def test_a_lapsed_approval_is_not_named() -> None:
-    gate = make_decided(3, "edited", TimelineDecision("Ann", "approve", counts=False), TimelineDecision("Mira", "edit"))
-    row = row_named(make_story(PAID, [1, 2, 3, 4, 5, 6], status="completed", gates=(gate,)), "Review")
-    assert (row.mark.word, row.remarks) == ("approved with an edit", [Remark("by Mira")])
-
-
-@pytest.mark.parametrize(
-    ("outcome", "word"),
-    [("expired", "expired"), ("answered", "answered"), ("approved", "approved"), ("rejected", "rejected")],
-)
-def test_expired_is_not_rejected_and_each_outcome_has_its_word(outcome: str, word: str) -> None:
-    story = make_story(PAID[:4], [1, 2, 3, 4], status="running", next_step="pay", gates=(make_decided(3, outcome),))
-    assert row_named(story, "Review").mark.word == word
-
-
-def test_the_open_gate_carries_the_hold_line_and_the_time_it_began() -> None:
-    row = row_named(HELD, "Review")
-    assert row.on_hold
-    assert row.since == NOON - timedelta(minutes=25)
-    assert (row.link, row.target) == ("gate", 3)
-
-
-def test_a_gate_that_the_reader_may_not_open_is_no_link() -> None:
-    story = make_story(OPENING, [1, 2, 3], next_step="review", gates=(make_gate(3, visible=False),))
-    assert row_named(story, "Review").link == ""
-
-
-def test_a_quorum_says_how_many_agreed_and_a_rejection_does_not_count_as_agreeing() -> None:
-    gate = make_gate(
-        3, quorum=2, decisions=(TimelineDecision("Ann", "approve"), TimelineDecision("Bob", "approve", counts=False))
-    )
+    lapsed = TimelineDecision("Ann", "approve", counts=False)
+    edited = make_decided(3, "edited", lapsed, TimelineDecision("Mira", "edit"))
+    assert closed(edited) == ("approved with an edit", [Remark("by Mira")])
+    answered = make_decided(3, "answered", TimelineDecision("Ann", "answer"), answer="yes", answer_label="It happened")
+    assert closed(answered) == ("answered", [Remark("“It happened” by Ann")])
+    assert closed(make_decided(3, "expired"))[0] == "expired", "not rejected"
+    gate = make_gate(3, quorum=2, decisions=(TimelineDecision("Mira", "approve"), lapsed))
     row = row_named(make_story(OPENING, [1, 2, 3], next_step="review", gates=(gate,)), "Review")
     assert row.remarks == [Remark("1 of 2 approved")]
 
 
-def test_failed_attempts_stand_in_the_row_of_the_step_that_landed_in_the_end() -> None:
+def test_the_open_gate_carries_the_hold_line_and_a_link_for_whoever_may_open_it() -> None:
+    row = row_named(HELD, "Review")
+    assert (row.on_hold, row.since) == (True, NOON - timedelta(minutes=25))
+    assert (row.link, row.target) == ("gate", 3)
+    story = make_story(OPENING, [1, 2, 3], next_step="review", gates=(make_gate(3, visible=False),))
+    assert row_named(story, "Review").link == ""
+
+
+def test_failed_attempts_stand_in_the_row_of_their_step_whether_it_landed_ended_or_is_asked_about() -> None:
     failures = (make_failure(2, "propose", 1), make_failure(2, "propose", 2))
     story = make_story(OPENING, [1, 2, 3], next_step="review", gates=(make_gate(3),), failures=failures)
     assert [failure.attempt for failure in row_named(story, "Propose").failures] == [1, 2]
     assert not row_named(story, "Review").failures
-
-
-def test_failed_attempts_of_a_step_that_never_landed_stand_where_the_run_ended() -> None:
-    failures = (make_failure(2, "propose"),)
     story = make_story(OPENING[:2], [1, 2], status="failed", next_step="propose", failures=failures)
     assert row_named(story, "Propose").failures == list(failures)
-
-
-def test_a_recovery_gate_shows_the_attempts_that_it_asks_about() -> None:
     gate = make_gate(2, step="propose", kind="recovery")
-    story = make_story(OPENING[:2], [1, 2], next_step="propose", gates=(gate,), failures=(make_failure(2, "propose"),))
-    row = row_named(story, "Propose")
-    assert row.on_hold
-    assert len(row.failures) == 1
+    row = row_named(make_story(OPENING[:2], [1, 2], next_step="propose", gates=(gate,), failures=failures), "Propose")
+    assert (row.on_hold, len(row.failures)) == (True, 2)
     assert row.remarks == [Remark("asks how to go on after a fault")]
-
-
-@pytest.mark.parametrize(
-    ("status", "irreversible", "words"),
-    [
-        ("done", False, "completed"),
-        ("done", True, "completed, cannot be undone"),
-        ("unknown", False, "unknown: it may have happened"),
-        ("failed", False, "failed, confirmed not executed"),
-    ],
-)
-def test_an_effects_row_says_what_became_of_it(status: str, irreversible: bool, words: str) -> None:
-    effects = (make_effect(4, "pay", status, irreversible=irreversible),)
-    story = make_story(PAID, [1, 2, 3, 4, 5, 6], status="completed", gates=(APPROVAL,), effects=effects)
-    assert row_named(story, "Pay").remarks == [Remark(words)]
-
-
-def test_what_a_step_noted_is_quoted_and_never_mixed_with_our_words() -> None:
-    saved = [*OPENING[:2], make_saved(3, "propose", words=("Lenses were kept.",), attempt=2)]
-    row = row_named(make_story(saved, [1, 2, 3], status="running", next_step="review"), "Propose")
-    assert row.remarks == [Remark("at attempt 2"), Remark("", "Lenses were kept.")]
 
 
 def test_a_fork_stands_under_the_checkpoint_that_it_left_in_a_lane_of_its_own() -> None:
@@ -287,16 +270,15 @@ def test_a_window_of_older_checkpoints_tells_nothing_of_what_is_ahead() -> None:
     assert told(story) == ["1 Input: given", "2 Read mail: ran", "3 Propose: ran"]
 
 
-def test_the_legend_explains_only_marks_that_occur() -> None:
+def test_the_legend_explains_and_draws_every_mark_that_occurs_and_no_other() -> None:
     assert [sign.word for sign in timeline.build(COMPLETED).legend] == ["ran"]
     back = [sign.word for sign in timeline.build(BACK).legend]
     assert back == ["ran", "rejected", "on an abandoned branch", "rewind", "held", "not yet"]
-
-
-def test_an_answered_gate_says_what_was_answered() -> None:
-    gate = make_decided(3, "answered", TimelineDecision("Ann", "answer"), answer="yes", answer_label="It happened")
-    row = row_named(make_story(PAID, [1, 2, 3, 4, 5, 6], status="completed", gates=(gate,)), "Review")
-    assert row.remarks == [Remark("“It happened” by Ann")]
+    effects = (make_effect(4, "pay", "undone"),)
+    saved = [*REWOUND, make_saved(7, "propose", kind="reused", twin="3")]
+    legend = timeline.build(make_story(saved, [1, 2, 6, 7], status="completed", effects=effects)).legend
+    assert [sign.word for sign in legend] == ["ran", "reused", "undone", "on an abandoned branch", "rewind"]
+    assert all('class="glyph"' in sign.svg for sign in legend if sign.word not in ("ran", "on an abandoned branch"))
 
 
 def test_many_rows_of_abandoned_branches_fold_and_where_the_run_is_stands_at_the_top() -> None:
@@ -312,6 +294,8 @@ def test_many_rows_of_abandoned_branches_fold_and_where_the_run_is_stands_at_the
 
 
 PAID_ONCE = [*OPENING, make_saved(4, "review", kind="gate"), make_saved(5, "pay", execution="pay/a/0")]
+
+
 REWOUND = [*PAID_ONCE, make_saved(6, "propose", kind="rewind", parent=2, by="Ann Okafor", why="The wrong order.")]
 
 
@@ -354,9 +338,12 @@ def test_each_kind_of_checkpoint_has_its_word(kind: str, facts: dict[str, Any], 
     assert (row.name, row.mark.word) == (name, word)
 
 
-def test_what_the_runtime_notes_where_nothing_ran_is_not_quoted_as_the_agents() -> None:
-    saved = [*OPENING, make_saved(4, "propose", kind="reused", twin="3", words=("Same input and code.",))]
-    row = row_at(make_story(saved, [1, 2, 3, 4], status="running", next_step="review"), 4)
+def test_what_a_step_noted_is_quoted_and_what_the_runtime_notes_is_not() -> None:
+    saved = [*OPENING[:2], make_saved(3, "propose", words=("Lenses were kept.",), attempt=2)]
+    row = row_named(make_story(saved, [1, 2, 3], status="running", next_step="review"), "Propose")
+    assert row.remarks == [Remark("at attempt 2"), Remark("", "Lenses were kept.")]
+    reused = [*OPENING, make_saved(4, "propose", kind="reused", twin="3", words=("Same input and code.",))]
+    row = row_at(make_story(reused, [1, 2, 3, 4], status="running", next_step="review"), 4)
     assert row.remarks == [Remark("Same input and code.")]
 
 
@@ -370,17 +357,15 @@ def test_an_answer_that_stands_is_no_reused_step_and_nothing_to_ask_is_no_answer
     assert row.mark.word == "reused from 3"
 
 
-def test_an_effect_that_was_taken_back_marks_its_row() -> None:
-    effects = (make_effect(4, "pay", "undone", id=1), make_effect(6, "pay", id=2, undoes=1, settled_at=NOON))
-    row = row_at(make_story(REWOUND, [1, 2, 6], status="running", next_step="propose", effects=effects), 5)
+def test_an_effect_off_the_path_says_so_until_it_is_taken_back_which_marks_its_row() -> None:
+    def paid(*effects: LedgerRow) -> TimelineRow:
+        return row_at(make_story(REWOUND, [1, 2, 6], status="running", next_step="propose", effects=effects), 5)
+
+    row = paid(make_effect(4, "pay", undo="cancel_payment", unsettled=True))
+    assert row.remarks == [Remark("completed, on an abandoned branch now")]
+    row = paid(make_effect(4, "pay", "undone", id=1), make_effect(6, "pay", id=2, undoes=1, settled_at=NOON))
     assert (row.mark.word, row.mark.shape, row.abandoned) == ("undone", "undone", True)
     assert row.remarks == [Remark("undone", at=NOON)]
-
-
-def test_an_effect_off_the_path_says_so_until_it_is_settled() -> None:
-    effects = (make_effect(4, "pay", undo="cancel_payment", unsettled=True),)
-    row = row_at(make_story(REWOUND, [1, 2, 6], status="running", next_step="propose", effects=effects), 5)
-    assert row.remarks == [Remark("completed, on an abandoned branch now")]
 
 
 def test_a_refused_output_has_a_row_of_its_own_from_which_the_repair_comes_back() -> None:
@@ -400,65 +385,151 @@ def test_a_refused_output_has_a_row_of_its_own_from_which_the_repair_comes_back(
     assert not row_at(story, 4).failures
 
 
-def test_a_repair_one_ring_wider_leaves_the_branch_that_was_refused() -> None:
-    saved = [*OPENING, make_saved(4, "review", kind="repair", parent=1, next_step="read_mail")]
-    story = make_story(
-        saved, [1, 4], status="running", next_step="read_mail", failures=(make_refusal(3, "review", ring=1),)
-    )
-    assert told(story)[:5] == [
-        "1 Input: given", "2 Read mail: ran @1", "3 Propose: ran @1", "- Review: refused @1",
-        "4 Repair: back to “Read mail”",
-    ]  # fmt: skip
-    assert Remark("to the state at 1, as a new checkpoint") in row_at(story, 4).remarks
-
-
-def test_a_refusal_that_ends_at_a_person_stands_before_the_gate_that_asks() -> None:
-    gate = make_gate(2, step="propose", kind="recovery")
-    story = make_story(OPENING[:2], [1, 2], next_step="propose", gates=(gate,), failures=(make_refusal(2),))
-    assert told(story)[2:4] == ["- Propose: refused @1", "- Propose: held for"]
-
-
-def test_a_step_aside_to_ask_closes_no_other_steps_gate() -> None:
-    withdrawn = make_gate(3, status="withdrawn", closed_at=NOON)
-    asks = make_gate(4, step="pay", kind="recovery", id=44)
-    saved = [*OPENING, make_saved(4, "pay", kind="recovery", next_step="review")]
-    story = make_story(saved, [1, 2, 3, 4], next_step="review", gates=(withdrawn, asks))
-    assert told(story)[2:6] == [
-        "3 Propose: ran", "- Review: withdrawn", "4 Pay: paused to ask", "- Pay: held for",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("ending", "line"),
-    [
-        ("completed", "then the run completes"),
-        ("cancelled", "then the run is cancelled"),
-        ("failed", "then the run fails"),
-        ("", "then the run goes on with “Propose”"),
-    ],
-)
-def test_a_run_that_settles_its_effects_says_so_and_what_comes_then(ending: str, line: str) -> None:
-    story = make_story(OPENING[:2], [1, 2], status="running", next_step="propose", settling=True, ending=ending)
-    assert page_head.status(story.run).word == "Settling its effects"
-    assert page_head.status_line(story, None) == line
-
-
-def test_a_run_that_ends_once_it_is_settled_has_no_steps_ahead() -> None:
+def test_a_run_that_settles_its_effects_or_is_to_halt_says_so_and_what_comes_then() -> None:
+    for ending, line in (
+        ("completed", "then the run completes"), ("cancelled", "then the run is cancelled"),
+        ("failed", "then the run fails"), ("", "then the run goes on with “Propose”"),
+    ):  # fmt: skip
+        story = make_story(OPENING[:2], [1, 2], status="running", next_step="propose", settling=True, ending=ending)
+        assert (page_head.status(story.run).word, page_head.status_line(story, None)) == ("Settling its effects", line)
     settles = {"settling": True, "ending": "cancelled"}
     story = make_story(OPENING, [1, 2, 3], status="running", next_step="review", **settles)
     assert told(story)[3:] == [
         "- Settle: settling its effects", "- Review: did not run", "- Pay: did not run", "- Reply: did not run",
     ]  # fmt: skip
-
-
-def test_a_run_that_was_asked_to_halt_says_so() -> None:
     story = make_story(OPENING[:2], [1, 2], status="running", next_step="propose", halt=True)
     assert "will stop after this step" in page_head.status_line(story, None)
 
 
-def test_the_legend_explains_every_mark_that_occurs_and_draws_it() -> None:
-    effects = (make_effect(4, "pay", "undone"),)
-    saved = [*REWOUND, make_saved(7, "propose", kind="reused", twin="3")]
-    legend = timeline.build(make_story(saved, [1, 2, 6, 7], status="completed", effects=effects)).legend
-    assert [sign.word for sign in legend] == ["ran", "reused", "undone", "on an abandoned branch", "rewind"]
-    assert all('class="glyph"' in sign.svg for sign in legend if sign.word not in ("ran", "on an abandoned branch"))
+def fate_of(status: str, **facts: Any) -> Fate:
+    (fate,) = fates_of([make_effect(4, "pay", status, **facts)])
+    return fate
+
+
+@pytest.mark.parametrize(
+    ("status", "facts", "word"),
+    [
+        ("done", {}, "done"),
+        ("done", {"undo": "cancel_payment"}, "done, can be undone"),
+        ("done", {"irreversible": True}, "done, cannot be undone"),
+        ("done", {"undo": "cancel_payment", "unsettled": True}, "from an abandoned branch; will be undone"),
+        ("done", {"irreversible": True, "unsettled": True}, "from an abandoned branch; cannot be undone"),
+        ("done", {"unsettled": True}, "from an abandoned branch; kept"),
+        ("done", {"undo": "x", "unsettled": True, "taken_from": 7}, "from an abandoned branch; kept"),
+        ("undone", {"undo": "cancel_payment"}, "undone"),
+        ("kept", {"undo": "cancel_payment"}, "kept"),
+        ("kept", {"irreversible": True}, "kept, cannot be undone"),
+        ("unknown", {}, "unknown: it may have happened"),
+        ("intended", {}, "begun, result not recorded yet"),
+        ("failed", {}, "failed, confirmed not executed"),
+        ("abandoned", {}, "unknown, and ordered again"),
+    ],
+)
+def test_an_effect_has_one_word(status: str, facts: dict[str, Any], word: str) -> None:
+    assert fate_of(status, **facts).mark.word == word
+
+
+def test_an_undo_is_told_with_what_it_undid_and_is_no_effect_of_its_own() -> None:
+    paid = make_effect(4, "pay", "undone", id=1, undo="cancel_payment")
+    undo = make_effect(6, "pay", "done", id=2, undoes=1, key="cd" * 32, settled_at=NOON)
+    (fate,) = fates_of([paid, undo])
+    assert list(fate.remarks()) == [Remark("by its undo under the key cdcdcdcd, at", at=NOON)]
+    assert page_head.outside([paid, undo]).fact == "1 effect"
+    assert page_head.outside([paid, undo]).line == "1 undone"
+    assert [row.step for row in effects.table([fate], {}, [])] == ["Pay"]
+
+
+def test_a_result_that_was_taken_over_says_where_and_one_that_is_ordered_again_says_so() -> None:
+    first = make_effect(4, "pay", "undone", id=1, execution="pay/a/0", undo="cancel_payment")
+    second = make_effect(7, "pay", "done", id=2, execution="pay/a/0", generation=1, undo="cancel_payment")
+    old, new = fates_of([first, second], {"pay/a/0": [12, 15]})
+    said = ["its result was reused at 12, 15", "performed again, generation 1"]
+    assert ([remark.text for remark in old.remarks()], [remark.text for remark in new.remarks()]) == ([], said)
+    assert "reused from R-7" in next(fate_of("done", taken_from=7).remarks()).text
+    again = fate_of("done", undo="cancel_payment", unsettled=True, again=True)
+    assert [remark.text for remark in again.remarks()] == ["will be performed again: a person sent the run back to it"]
+
+
+def test_the_figures_count_each_effect_once() -> None:
+    rows = [
+        make_effect(4, "pay", "done", id=1),
+        make_effect(4, "pay", "undone", id=2),
+        make_effect(6, "pay", "done", id=3, undoes=2),
+        make_effect(5, "reply", "done", id=4, irreversible=True),
+        make_effect(5, "reply", "kept", id=5, irreversible=True),
+        make_effect(5, "pay", "done", id=6, unsettled=True, undo="cancel_payment"),
+        make_effect(5, "pay", "failed", id=7),
+    ]
+    cell = page_head.outside(rows)
+    assert (cell.fact, cell.line) == ("5 effects", "1 done, 1 to be settled, 1 undone, 2 cannot be undone")
+
+
+def test_an_undo_that_did_not_come_about_is_told_too() -> None:
+    paid = make_effect(4, "pay", "done", id=1, undo="cancel_payment", unsettled=True)
+    for status, said in (
+        ("failed", "its undo failed, and nothing was undone:"), ("unknown", "the result of its undo is unknown"),
+        ("intended", "its undo is running"),
+    ):  # fmt: skip
+        (fate,) = fates_of([paid, make_effect(6, "pay", status, id=2, undoes=1)])
+        assert said in [remark.text for remark in fate.remarks()]
+
+
+STRAIGHT = [LaneNode("a"), LaneNode("b", "a"), LaneNode("c", "b")]
+
+
+ONE_BRANCH = [
+    LaneNode("a"),
+    LaneNode("b", "a", "rejected"),
+    LaneNode("c", "b", "rejected"),
+    LaneNode("d", "a", abandoned_tip="c"),
+]
+
+
+TWO_BRANCHES = [
+    LaneNode("a"),
+    LaneNode("b", "a", "rejected"),
+    LaneNode("c", "a", "rejected", abandoned_tip="b"),
+    LaneNode("d", "c", "rejected"),
+    LaneNode("e", "a", abandoned_tip="d"),
+]
+
+
+ONE_AFTER_THE_OTHER = [
+    LaneNode("a"),
+    LaneNode("b", "a", "rejected"),
+    LaneNode("c", "a", abandoned_tip="b"),
+    LaneNode("d", "c", "rejected"),
+    LaneNode("e", "c", abandoned_tip="d"),
+]
+
+
+BRANCH_OF_A_BRANCH = [
+    LaneNode("a"),
+    LaneNode("b", "a", "rejected"),
+    LaneNode("c", "b", "rejected"),
+    LaneNode("d", "b", "rejected", abandoned_tip="c"),
+    LaneNode("e", "a", abandoned_tip="d"),
+]
+
+
+TWO_FORKS = [LaneNode("a"), LaneNode("f", "a", "fork"), LaneNode("g", "a", "fork"), LaneNode("b", "a")]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "lanes"),
+    [
+        ([], []),
+        ([LaneNode("a")], [0]),
+        (STRAIGHT, [0, 0, 0]),
+        (ONE_BRANCH, [0, 1, 1, 0]),
+        (TWO_BRANCHES, [0, 1, 2, 2, 0]),
+        (ONE_AFTER_THE_OTHER, [0, 1, 0, 1, 0]),
+        (BRANCH_OF_A_BRANCH, [0, 1, 1, 2, 0]),
+        (TWO_FORKS, [0, 1, 2, 0]),
+        ([LaneNode("b", "above", "rejected"), LaneNode("c", "a", abandoned_tip="b")], [1, 0]),
+    ],
+    ids=["none", "one", "straight", "branch", "two side by side", "two in turn", "nested", "forks", "cut off above"],
+)
+def test_each_row_gets_the_first_lane_that_is_free(nodes: list[LaneNode], lanes: list[int]) -> None:
+    assert [piece.lane for piece in lay_out(nodes)] == lanes
+    assert count_lanes(lay_out(nodes)) == max(lanes, default=0) + 1

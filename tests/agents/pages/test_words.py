@@ -1,4 +1,4 @@
-"""States, their differences, figures and events as a person reads them."""
+"""States, their differences, figures and events as a person reads them, and a state as a form and back."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ from typing import Any
 import pytest
 
 from agents.pages import differences
+from agents.pages import edits as editors
 from agents.pages.agents import state_fields
-from agents.pages.checkpoint import members
+from agents.pages.run import offered_moves as moves
 from agents.pages.run.inspector import format_size
 from agents.pages.run.marks import format_duration
 from approvals.audit import event_words
+from approvals.forms.texts import as_json
+from approvals.impact import Impact, ImpactVerdict
+from approvals.impact.result import ImpactRow
+from approvals.schema import redact
 from checkpoints.errors import ValueRefused
+from checkpoints.models import Checkpoint
+from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values import json_pointer, patch
+from tests.approvals.forms.posted_forms import as_posted
 
 
 @pytest.mark.parametrize(
@@ -27,17 +35,10 @@ def test_a_duration_has_at_most_two_units(seconds: float, said: str) -> None:
     assert format_duration(timedelta(seconds=seconds)) == said
 
 
-@pytest.mark.parametrize(("count", "said"), [(0, "0 B"), (999, "999 B"), (16_900, "16.9 kB"), (3_200_000, "3.2 MB")])
-def test_a_size_is_decimal(count: int, said: str) -> None:
-    assert format_size(count) == said
-
-
 @pytest.mark.parametrize(
     ("kind", "data", "said"),
     [
         ("gate.decided", {"kind": "approve", "step": "review"}, "approved “Review”"),
-        ("gate.decided", {"kind": "reject", "step": "review"}, "rejected “Review”"),
-        ("gate.opened", {"kind": "review", "step": "review"}, "asks for a decision at “Review”"),
         ("gate.opened", {"kind": "recovery", "step": "pay"}, "asks how to go on at “Pay”"),
         ("step.failed", {"step": "propose", "attempt": 2}, "failed at “Propose”, attempt 2"),
         ("effect.done", {}, "performed "),
@@ -46,23 +47,11 @@ def test_a_size_is_decimal(count: int, said: str) -> None:
             {"first": 2, "last": 9, "count": 5, "policy": "short"},
             "removed checkpoints 2 to 9, 5 in all, under the retention policy short",
         ),
-        (
-            "retention.pruned",
-            {"first": 9, "last": 9, "count": 1, "policy": "short"},
-            "removed checkpoint 9 under the retention policy short",
-        ),
-        ("retention.changed", {"agent": "refunds"}, "changed what is kept of the runs of refunds"),
         ("retention.changed", {"agent": ""}, "changed what is kept of every agent without a policy of its own"),
-        ("retention.ordered", {"checkpoints": 3, "signals_and_waits": 0}, "ordered a prune; checkpoints that go: 3"),
         (
             "retention.ordered",
             {"checkpoints": 3, "signals_and_waits": 4},
             "ordered a prune; checkpoints that go: 3, signals and waits: 4",
-        ),
-        (
-            "retention.finished",
-            {"checkpoints": 0, "signals_and_waits": 4},
-            "finished a prune; checkpoints removed: 0, signals and waits: 4",
         ),
         (
             "retention.stopped",
@@ -98,26 +87,16 @@ def test_an_object_that_came_or_went_is_told_leaf_by_leaf(before: Any, after: An
     assert [(row["pointer"], row["kind"]) for row in told] == rows
 
 
-def test_each_leaf_carries_its_value_on_the_side_where_it_is() -> None:
-    (added,) = differences.expand_objects(patch.list_changes({}, {"a": {"b": 1}}))
-    (removed,) = differences.expand_objects(patch.list_changes({"a": {"b": 1}}, {}))
-    assert (added["after"], removed["before"]) == (1, 1)
+def test_a_size_is_decimal() -> None:
+    assert [format_size(count) for count in (0, 999, 16_900, 3_200_000)] == ["0 B", "999 B", "16.9 kB", "3.2 MB"]
 
 
-@pytest.mark.parametrize(("pointer", "found"), [("", {"a": [{"b/c": 3}]}), ("/a/0/b~1c", 3)])
-def test_a_pointer_finds_its_value(pointer: str, found: Any) -> None:
-    assert json_pointer.find_value({"a": [{"b/c": 3}]}, pointer) == found
-
-
-@pytest.mark.parametrize("pointer", ["/b", "/a/1", "/a/-1", "/a/x", "/a/0/b~1c/d"])
-def test_a_pointer_to_nothing_is_refused(pointer: str) -> None:
-    with pytest.raises(ValueRefused):
-        json_pointer.find_value({"a": [{"b/c": 3}]}, pointer)
-
-
-def test_a_page_of_a_list_keeps_its_places() -> None:
-    assert members(["a", "b", "c", "d"], 1, 2) == {"1": "b", "2": "c"}
-    assert members({"x": 1, "y": 2, "z": 3}, 1, 9) == {"y": 2, "z": 3}
+def test_a_pointer_finds_its_value_and_one_to_nothing_is_refused() -> None:
+    value = {"a": [{"b/c": 3}]}
+    assert (json_pointer.find_value(value, ""), json_pointer.find_value(value, "/a/0/b~1c")) == (value, 3)
+    for pointer in ("/b", "/a/1", "/a/-1", "/a/x", "/a/0/b~1c/d"):
+        with pytest.raises(ValueRefused):
+            json_pointer.find_value(value, pointer)
 
 
 ITEM = {"description": "One line.", "type": "object"}
@@ -141,6 +120,138 @@ def test_a_field_is_told_in_a_word_or_two(part: Any, kind: str, about: str) -> N
     assert (field.kind, field.about, field.required) == (kind, about, True)
 
 
-@pytest.mark.parametrize("schema", [{}, {"properties": 7}, {"properties": {"a": {}}, "required": 7}])
-def test_a_schema_of_the_wrong_types_has_a_table_all_the_same(schema: dict[str, Any]) -> None:
-    assert [(field.name, field.required) for field in state_fields(schema)] in ([], [("a", False)])
+PLAN = PlanSpec(
+    "robo", "1",
+    state_schema={
+        "type": "object",
+        "properties": {
+            "a": {"type": "integer"},
+            "b": {"type": "object", "properties": {"x": {"type": "array", "items": {"type": "integer"}}}},
+            "c": {}, "d": {"type": "string"},
+        },
+    },
+    steps=(StepSpec("first", reads=("a",), writes=("b",)), StepSpec("second", reads=("b", "d")), StepSpec("third")),
+)  # fmt: skip
+
+
+STATE = {"a": 1, "b": {"x": [1, 2]}, "d": "é"}
+
+
+VEIL = redact.veil_marks(PLAN.state_schema)
+
+
+def drawn(posted: dict[str, str] | None = None, faults: Any = ()) -> list[editors.FieldEditor]:
+    return editors.list_editors(PLAN, editors.draw_form(PLAN, STATE, posted or {}, VEIL, faults), STATE, "second", VEIL)
+
+
+def test_what_the_steps_ahead_read_comes_first_in_their_order() -> None:
+    found = drawn()
+    assert [each.name for each in found] == ["b", "d", "a", "c"]
+    assert [each.readers for each in found] == [("Second",), ("Second",), (), ()]
+    assert [each.brief for each in found] == ["1 field", "é", "1", "nothing yet"]
+    assert [each.unfolded for each in found] == [True, True, False, False]
+
+
+def test_what_comes_back_as_it_was_drawn_is_no_change() -> None:
+    posted = as_posted(editors.draw_form(PLAN, STATE, {}, VEIL))
+    assert {"state/a", "state!order/b/x", "state/b/x/0", "state/c", "state/d"} <= set(posted)
+    found = editors.read_state(PLAN, STATE, posted, VEIL)
+    assert (found.patch, found.faults) == ([], [])
+    assert not any(each.changed for each in drawn(posted))
+
+
+@pytest.mark.parametrize(
+    ("posted", "expected"),
+    [
+        ({"a": " 2 "}, {"a": 2, "b": {"x": [1, 2]}, "d": "é"}),
+        ({"b/x/0": "3"}, {"a": 1, "b": {"x": [3, 2]}, "d": "é"}),
+        ({"c": "null"}, {"a": 1, "b": {"x": [1, 2]}, "c": None, "d": "é"}),
+        ({"c": ""}, STATE),
+    ],
+)
+def test_what_is_typed_is_a_patch_of_the_fields_that_differ(posted: dict[str, str], expected: dict[str, Any]) -> None:
+    found = editors.read_state(PLAN, STATE, {f"state/{name}": text for name, text in posted.items()}, VEIL)
+    assert patch.are_same(found.state, expected)
+    assert patch.are_same(patch.apply(found.patch, STATE), expected)
+    assert found.changed == {name for name in {*expected, *STATE} if not _same(expected, name)}
+
+
+def _same(expected: dict[str, Any], name: str) -> bool:
+    return name in expected and name in STATE and patch.are_same(expected[name], STATE[name])
+
+
+def test_an_item_that_is_taken_out_and_one_that_moved_are_small_patches() -> None:
+    assert editors.read_state(PLAN, STATE, {"state!order/b/x": "/1"}, VEIL).patch == [
+        {"op": "remove", "path": "/b/x/0"}
+    ]
+    assert editors.read_state(PLAN, STATE, {"state!order/b/x": "/1/0"}, VEIL).state["b"] == {"x": [2, 1]}
+
+
+def test_what_cannot_be_read_is_named_by_its_place_and_changes_nothing() -> None:
+    posted = {"state/a": "{", "state/b/x/1": "many", "state/c": "[NaN]"}
+    found = editors.read_state(PLAN, STATE, posted, VEIL)
+    assert sorted(fault["pointer"] for fault in found.faults) == ["/a", "/b/x/1", "/c"]
+    assert found.patch == []
+    assert [each.name for each in drawn(posted, found.faults) if each.unfolded and each.changed] == ["b", "a", "c"]
+
+
+def test_a_state_without_a_schema_is_one_text_of_json_and_has_to_stay_an_object() -> None:
+    bare = PlanSpec("robo", "1", state_schema={}, steps=(StepSpec("first"),))
+    (found,) = editors.list_editors(bare, editors.draw_form(bare, STATE, {}, redact.OPEN), STATE, "first", redact.OPEN)
+    assert (found.name, found.node.kind) == ("", "json")
+    assert editors.read_state(bare, STATE, {"state": '{"a": 1}'}, redact.OPEN).state == {"a": 1}
+    wrong = editors.read_state(bare, STATE, {"state": "[]"}, redact.OPEN)
+    assert (wrong.patch, [each["pointer"] for each in wrong.faults]) == ([], [""])
+
+
+def test_what_cannot_be_seen_is_written_as_an_escape_and_read_back_as_it_was() -> None:
+    value = {"text": "a\u202eb\u200bc\x7f\x00d\U000e0041\u2028é😀"}
+    text = as_json(value)
+    assert all(ord(each) >= 32 or each == "\n" for each in text)
+    assert not set(text) & {"\u202e", "\u200b", "\x7f", "\U000e0041", "\u2028"}
+    assert "é😀" in text
+    assert editors.read_state(PLAN, {}, {"state/c": text}, VEIL).state == {"c": value}
+
+
+def row(step: str, verdict: ImpactVerdict, **more: Any) -> ImpactRow:
+    return ImpactRow(step=step, kind="effect", verdict=verdict, **more)
+
+
+def test_the_button_says_what_it_does() -> None:
+    undone = [row(step, ImpactVerdict.UNDONE) for step in ("pay", "book")]
+    perhaps, again = row("fee", ImpactVerdict.MAY_UNDONE), row("tell", ImpactVerdict.CANNOT, again=True)
+    for rows, said in (
+        ([row("pay", ImpactVerdict.WILL)], "Rewind"), (undone, "Rewind, undoing 2 effects"),
+        ([undone[0], perhaps], "Rewind, undoing “Pay”, perhaps undoing “Fee”"), ([again], "Rewind, repeating “Tell”"),
+    ):  # fmt: skip
+        assert moves.button_words("Rewind", Impact(rows=tuple(rows))) == said
+
+
+@pytest.mark.parametrize(
+    ("kind", "effect", "then", "before", "said"),
+    [
+        ("step", False, "next", 3, ["After It, keeping what it wrote", "Before It, and run it again"]),
+        ("step", True, "next", 3, ["After It, keeping what it did", "Before It, and run it again"]),
+        ("gate", False, "next", 3, ["After It, keeping its answer", "Before It, and ask again"]),
+        ("step", False, "", 3, ["Before It, and run it again"]),
+        ("step", False, "next", 0, ["After It, keeping what it wrote"]),
+        ("input", False, "next", 0, ["From this state, go on with Next"]),
+        ("rewind", False, "next", 3, ["From this state, go on with Next"]),
+        ("step", False, "", 0, []),
+    ],
+)
+def test_the_ways_to_rewind_at_a_checkpoint(kind: str, effect: bool, then: str, before: int, said: list[str]) -> None:
+    plan = PlanSpec("agent", "1", steps=(StepSpec("it", kind="effect" if effect else "step"),))
+    found = moves.rewind_targets(Checkpoint(seq=4, kind=kind, step="it", next_step=then), plan, before=before)
+    assert [f"{way.label} {way.step}{', ' + way.rest if way.rest else ''}" for way in found] == said
+    assert [way.to for way in found] == [4 if way.place == "after" else before for way in found]
+
+
+def test_a_gate_that_had_nothing_to_ask_has_no_answer_to_keep() -> None:
+    """It was offered with its answer, and to be asked again."""
+    saved = Checkpoint(seq=4, kind="gate", step="it", next_step="next")
+    found = moves.rewind_targets(saved, PlanSpec("agent", "1"), before=3, asked=False)
+    assert [(way.label, way.step, way.rest) for way in found] == [
+        ("After", "It", ""),
+        ("Before", "It", "and check again"),
+    ]

@@ -15,14 +15,13 @@ from agents.models import Wait
 from agents.serving import timers
 from agents.serving.sweeper import Sweeper
 from agents.waits import signals, suspend
-from checkpoints import actors
+from checkpoints import actors, crash_points
 from checkpoints.models import Event, Run
+from tests.agents.waits.test_timers import pass_time
 from tests.factories.driven_runs import advance, make_run, state
-from tests.harness import services
+from tests.harness.examples import first_alone
 from tests.harness.racing_threads import blocked, meet_lock, race
 from tests.harness.sent_statements import sent
-
-from .test_timers import pass_time
 
 QUEUE = "agent.sleeper.1"
 
@@ -85,21 +84,17 @@ def test_each_is_rung_for_once(ledger: str, server: redis.Redis) -> None:
     assert sweeper.ring_due() == 0
 
 
-def test_more_than_a_pass_wakes_are_woken_by_the_next(ledger: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_longest_overdue_are_woken_first_and_what_is_more_than_a_pass_wakes_by_the_next(
+    ledger: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(timers, "TOGETHER", 2)
     monkeypatch.setattr(timers, "MOST", 2)
-    runs = asleep(ledger, 5)
-    assert [timers.wake_timers(), timers.wake_timers(), timers.wake_timers()] == [4, 1, 0]
-    assert [times_queued(run) for run in runs] == [1] * 5
-
-
-def test_the_longest_overdue_is_woken_first(ledger: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timers, "TOGETHER", 1)
-    monkeypatch.setattr(timers, "MOST", 1)
-    late, first = asleep(ledger, 2)
+    *late, first = asleep(ledger, 5)
     Run.objects.filter(pk=first.pk).update(wake_at="2000-01-01T00:00:00Z")
-    timers.wake_timers()
-    assert statuses([late, first]) == ["waiting", "queued"]
+    assert timers.wake_timers() == 4
+    assert statuses([first]) == ["queued"]
+    assert [timers.wake_timers(), timers.wake_timers()] == [1, 0]
+    assert [times_queued(run) for run in (first, *late)] == [1] * 5
 
 
 @pytest.mark.parametrize("by_person", ["wakes it", "cancels it"])
@@ -120,7 +115,7 @@ def test_one_that_a_person_moves_at_that_moment_is_left_alone_and_stops_no_other
     assert [times_queued(run) for run in (held, *others)] == [by_person == "wakes it", 1, 1, 1]
 
 
-@pytest.mark.parametrize("turn", range(5))
+@pytest.mark.parametrize("turn", first_alone(range(5)))
 def test_sweepers_and_people_at_one_moment_wake_each_run_once(turn: int, ledger: str) -> None:
     runs = asleep(ledger, 6)
     woken, ended = runs[turn % 6], runs[(turn + 3) % 6]
@@ -138,7 +133,7 @@ def test_sweepers_and_people_at_one_moment_wake_each_run_once(turn: int, ledger:
         assert Run.objects.get(pk=run.pk).version == before[run.pk] + moves
 
 
-@pytest.mark.parametrize("turn", range(5))
+@pytest.mark.parametrize("turn", first_alone(range(5)))
 def test_a_signal_at_the_moment_of_its_timeout_wakes_the_run_once_and_is_read(turn: int) -> None:
     run = advance(make_run("listener", timeout=3600))
     Run.objects.filter(pk=run.pk).update(wake_at=Now())
@@ -149,14 +144,15 @@ def test_a_signal_at_the_moment_of_its_timeout_wakes_the_run_once_and_is_read(tu
     assert state(run)["heard"] == [turn]
 
 
-@pytest.mark.parametrize(("how", "code"), [("kill", -9), ("cut", 1)])
 def test_a_sweeper_that_dies_once_they_are_woken_leaves_them_to_be_rung_for(
-    how: str, code: int, ledger: str, server: redis.Redis
+    ledger: str, server: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = asleep(ledger, 4)
     server.delete(QUEUE)
-    died = services.run(*services.manage("sweeper", "--once"), env={"HOLDPOINT_CRASH": f"after_timers:{how}"})
-    assert died.returncode == code, died.stdout + died.stderr
+    monkeypatch.setenv("HOLDPOINT_CRASH", "after_timers:raise")
+    with pytest.raises(crash_points.Crashed):
+        Sweeper().sweep_once()
+    monkeypatch.delenv("HOLDPOINT_CRASH")
     assert (statuses(runs), server.llen(QUEUE)) == (["queued"] * 4, 0)
     done = Sweeper().sweep_once()
     assert (done["woken"], done["rung"], server.llen(QUEUE)) == (0, 4, 4)

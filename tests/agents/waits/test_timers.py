@@ -1,23 +1,27 @@
-"""A step that sleeps: no worker is held, the step goes on when it is time, and a crash changes nothing of that."""
+"""A step that sleeps holds no worker and goes on when it is time; past its deadline a run is cancelled."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db.models.functions import Now
 
 from agents.errors import RewindRefused
 from agents.models import Wait
-from agents.moves import rewind
+from agents.moves import cancel, rewind
+from agents.runs.start import start_run
 from agents.serving import timers
+from agents.serving.sweeper import Sweeper
 from agents.waits import step_waits, suspend
+from approvals.models import Gate
 from checkpoints import actors, crash_points
 from checkpoints.models import Event, Run
 from checkpoints.store.claims import Claim
 from tests.agents.steps.killable_workers import KillableWorkers, go_on
-from tests.factories import ann
+from tests.factories import ann, make_team
 from tests.factories.driven_runs import advance, advance_to_rest, failures, make_run, open_gate, state
 
 
@@ -68,16 +72,7 @@ def test_a_step_that_waits_too_often_fails_and_says_what_to_do(ledger: Path, mon
     assert "sleep has waited 2 times in one execution, the most. Let it return" in failures(run)[0].error
 
 
-def test_a_step_starts_again_after_its_sleep_and_keeps_what_it_called_once(ledger: Path) -> None:
-    run = advance(make_run("sleeper", ledger=str(ledger)))
-    pass_time(run)
-    timers.wake_timers()
-    advance(run)
-    assert (lines(ledger, "began"), lines(ledger, "asked")) == (2, 1)
-    assert failures(run) == []
-
-
-def test_each_sleep_of_a_step_has_a_time_of_its_own(ledger: Path) -> None:
+def test_a_step_starts_again_after_each_sleep_and_keeps_what_it_called_once(ledger: Path) -> None:
     run = make_run("sleeper", ledger=str(ledger), times=3)
     for number in (1, 2, 3):
         advance(run)
@@ -85,7 +80,8 @@ def test_each_sleep_of_a_step_has_a_time_of_its_own(ledger: Path) -> None:
         pass_time(run)
         timers.wake_timers()
     advance(run)
-    assert open_gate(run).step == "review"
+    assert (open_gate(run).step, failures(run)) == ("review", [])
+    assert (lines(ledger, "began"), lines(ledger, "asked")) == (4, 1)
 
 
 def test_a_time_that_has_passed_is_not_waited_for(ledger: Path) -> None:
@@ -106,10 +102,9 @@ def test_a_person_wakes_it_before_its_time(ledger: Path) -> None:
         suspend.wake_now(run, by=actors.SYSTEM)
 
 
-@pytest.mark.parametrize("point", ["before_wake", "after_wake"])
-def test_a_timer_that_was_not_ended_whole_goes_on(ledger: Path, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+def test_a_timer_that_was_not_ended_whole_goes_on(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = advance(make_run("sleeper", ledger=str(ledger)))
-    monkeypatch.setenv("HOLDPOINT_CRASH", f"{point}:raise:1:{ledger.parent / 'hits'}")
+    monkeypatch.setenv("HOLDPOINT_CRASH", f"after_wake:raise:1:{ledger.parent / 'hits'}")
     with pytest.raises(crash_points.Crashed):
         suspend.wake_now(run, by=actors.SYSTEM)
     run.refresh_from_db()
@@ -130,10 +125,9 @@ def test_a_person_who_rewinds_it_ends_the_sleep_and_it_sleeps_anew(ledger: Path)
     assert (second.pk != first.pk, second.base != first.base) == (True, True)
 
 
-@pytest.mark.parametrize("place", ["before_wait@sleep", "after_wait@sleep"])
-def test_a_worker_that_is_killed_as_the_run_falls_asleep(place: str, ledger: Path, workers: KillableWorkers) -> None:
+def test_a_worker_that_is_killed_as_the_run_falls_asleep(ledger: Path, workers: KillableWorkers) -> None:
     run = make_run("sleeper", ledger=str(ledger))
-    workers.kill(run, place)
+    workers.kill(run, "after_wait@sleep")
     run = go_on(run)
     assert (run.status, Wait.objects.filter(run=run).count()) == ("waiting", 1)
     pass_time(run)
@@ -144,7 +138,54 @@ def test_a_worker_that_is_killed_as_the_run_falls_asleep(place: str, ledger: Pat
     assert lines(ledger, "asked") == 1
 
 
-def test_only_steps_wait() -> None:
-    run = advance_to_rest(make_run("waver"))
-    assert "review is a gate, which cannot wait" in failures(run)[0].error
-    assert not Wait.objects.filter(run=run).exists()
+def started(ledger: str = "/dev/null", seconds: float = 3600, **how: Any) -> Run:
+    """A run that sleeps once it is taken on, or asks."""
+    return start_run("sleeper", {"ledger": ledger, "seconds": seconds}, by=actors.SYSTEM, team=make_team(), **how)
+
+
+def overdue(run: Run) -> Run:
+    """The run, past its deadline."""
+    Run.objects.filter(pk=run.pk).update(deadline=Now() - timedelta(seconds=1))
+    return run
+
+
+@pytest.mark.parametrize("how", ["queued", "asleep", "asked"])
+def test_a_run_past_its_deadline_is_cancelled_and_its_gate_withdrawn(how: str, tmp_path: Path) -> None:
+    assert started().deadline is None
+    run = started(str(tmp_path / "ledger"), seconds=-1 if how == "asked" else 3600, within=timedelta(hours=2))
+    assert run.deadline is not None
+    assert run.deadline - Run.objects.get(pk=run.pk).created_at < timedelta(hours=2, minutes=1)
+    if how != "queued":
+        assert advance(run).status == "waiting"
+    sweeper = Sweeper()
+    assert sweeper.end_overdue() == 0
+    overdue(run)
+    assert sweeper.end_overdue() == 1
+    run.refresh_from_db()
+    assert (run.status, run.reason) == ("cancelled", "Its deadline passed.")
+    assert [gate.status for gate in Gate.objects.filter(run=run)] == ["withdrawn"] * (how == "asked")
+    assert Event.objects.get(kind="run.cancelled", subject=f"run:{run.pk}").actor == "system"
+    assert sweeper.end_overdue() == 0
+
+
+def test_one_that_cannot_be_cancelled_is_tried_again_later_and_keeps_no_other_alive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was tried each second for ever, and as many as a pass takes on kept all later ones alive."""
+    stuck, other = (overdue(started(within=timedelta(hours=2))) for _ in range(2))
+    tried, real = [], cancel.cancel
+
+    def refuse(run: Run, **how: Any) -> bool:
+        tried.append(run.pk)
+        if run.pk == stuck.pk:
+            raise RuntimeError("broken")
+        return real(run, **how)
+
+    monkeypatch.setattr(cancel, "cancel", refuse)
+    monkeypatch.setattr("agents.serving.sweeper.AT_ONCE", 1)
+    sweeper = Sweeper()
+    assert [sweeper.end_overdue() for _ in range(3)] == [0, 1, 0]
+    assert tried == [stuck.pk, other.pk]
+    sweeper.unended.forget()
+    monkeypatch.setattr(cancel, "cancel", real)
+    assert sweeper.end_overdue() == 1

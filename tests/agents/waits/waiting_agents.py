@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, Field, SecretStr
 
-from agents import Agent, Card, Jump, SignalTimeout, gate, step
+from agents import Agent, Card, SignalTimeout, gate, step
 from checkpoints.values import artifacts
 
 
@@ -180,24 +180,6 @@ class Relay(Agent):
         return {"second": self.wait_for_signal("health").percent}
 
 
-class Waver(Agent):
-    """Waits where it may not: in a gate."""
-
-    name = "waver"
-
-    class State(BaseModel):
-        ready: bool = False
-
-    @gate()
-    def review(self, ready: bool) -> Card | None:
-        self.sleep_until(datetime.now(UTC) + timedelta(hours=1))
-        return None
-
-    @step
-    def end(self) -> Jump | dict[str, Any]:
-        return {"ready": True}
-
-
 class Counter(Agent):
     """Works on many items in one step, and keeps how far it is."""
 
@@ -226,27 +208,6 @@ class Counter(Agent):
             if item == fails_at and self.attempt == 1:
                 raise RuntimeError("failed here")
         return {"done": done}
-
-
-class Tally(Agent):
-    """Adds many items up in one step, and keeps after each how far it is."""
-
-    name = "tally"
-
-    class State(BaseModel):
-        ledger: str
-        items: int
-        counted: int = 0
-        total: int = 0
-
-    @step(timeout=600)
-    def add_up(self, ledger: str, items: int) -> dict[str, Any]:
-        kept = self.checkpointed(default={"counted": 0, "total": 0})
-        for item in range(kept["counted"], items):
-            write(ledger, str(item))
-            kept = {"counted": item + 1, "total": kept["total"] + item}
-            self.checkpoint(kept)
-        return {"counted": kept["counted"], "total": kept["total"]}
 
 
 class Series(Agent):

@@ -22,6 +22,7 @@ from config.administration import CONFIRMED, CONFIRMED_FIRST
 from tests.approvals.admin.test_people_admin import account_form
 from tests.factories import make_run, make_team, make_user
 from tests.harness.browser_checks import too_wide, watched
+from tests.harness.examples import first_alone
 from tests.harness.signed_in_clients import confirmed, signed_in
 
 PASSWORD = "the phrase of the root"
@@ -128,14 +129,11 @@ def test_whoever_has_nothing_to_confirm_with_is_told_what_to_add() -> None:
     ):  # fmt: skip
         assert answer.status_code == 403
         assert "Add a passkey</a> first" in answer.content.decode()
+    no_staff: Client = signed_in(make_user("Ann", password=PASSWORD))
+    assert no_staff.post(reverse("admin:checkpoints_hold_add"))["Location"].startswith("/admin/login/")
 
 
-def test_who_is_no_staff_learns_nothing_of_it() -> None:
-    client: Client = signed_in(make_user("Ann", password=PASSWORD))
-    assert client.post(reverse("admin:checkpoints_hold_add"))["Location"].startswith("/admin/login/")
-
-
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("width", first_alone([390, 1440]))
 def test_in_a_browser_it_is_confirmed_in_a_tab_of_its_own_and_sent_again(
     new_page: Callable[..., Page], width: int
 ) -> None:

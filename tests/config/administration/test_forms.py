@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
 from hypothesis import given
@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from approvals.models import Policy, PolicyChange
 from checkpoints import actors
 from checkpoints.admin.durations import LONGEST, parse_duration, spell_duration
-from checkpoints.models import Event, Hold, RetentionPolicy, Run
+from checkpoints.models import Event, RetentionPolicy, Run
 from checkpoints.runs import holds
 from config.local import seed
 from tests.agents.pages.test_run_page import text_of
 from tests.checkpoints.retention.pruned_runs import ended, keep
 from tests.config.administration.forms import saved_unchanged, standing
 from tests.factories import REVIEWER, ann, bob, make_gate, make_policy, make_team, make_user, mira
+from tests.harness.examples import first_alone
 from tests.harness.racing_threads import race
 from tests.harness.signed_in_clients import confirmed
 from tests.harness.vouched_policies import as_written
@@ -80,9 +81,7 @@ def test_a_deadline_is_typed_and_shown_as_people_write_it(root: Any) -> None:
     ("field", "words", "said"),
     [
         ("deadline", "48", "“48” is not a duration. Write for example 2 days, 4 h, 90 min or 1:30"),
-        ("deadline", "30 s", "less than a minute"),
         ("deadline", "4000 days", "more than ten years"),
-        ("deadline", "-4 h", "less than a minute"),
         ("withdraw_after", "1 min", "write 2 min or more"),
     ],
 )
@@ -126,18 +125,6 @@ def test_legal_holds_are_not_among_those_of_open_gates(root: Any) -> None:
     assert root.get(reverse("admin:checkpoints_technicalhold_change", args=[held.pk])).status_code == 302
 
 
-def test_technical_holds_are_only_read(root: Any) -> None:
-    gate = make_gate()
-    held = Hold.objects.get(run=gate.run, kind="gate")
-    address = reverse("admin:checkpoints_technicalhold_change", args=[held.pk])
-    assert "Free this hold" not in root.get(address).content.decode()
-    assert root.post(address, {"reason": "x"}).status_code == 403
-    assert root.get(reverse("admin:checkpoints_technicalhold_add")).status_code == 403
-    assert root.post(reverse("admin:checkpoints_hold_releases", args=[held.pk])).status_code == 404
-    held.refresh_from_db()
-    assert held.freed_at is None
-
-
 def as_root() -> Client:
     return confirmed(make_user("Root", superuser=True))
 
@@ -174,8 +161,7 @@ def test_a_policy_without_a_limit_is_refused_and_says_what_to_do(root: Client, r
 @pytest.mark.parametrize(
     ("words", "days", "said"),
     [
-        ("12 weeks", 84, ""), ("90", 90, ""), ("400 days", 400, ""), ("1.5 days", 0, "Write whole days"),
-        ("12 h", 0, "The shortest age is 1 day"), ("a while", 0, "“a while” is not a duration"),
+        ("12 weeks", 84, ""), ("90", 90, ""), ("1.5 days", 0, "Write whole days"),
         ("0", 0, "The shortest age is 1 day"), ("20 years", 0, "“20 years” is not a duration"),
     ],
 )  # fmt: skip
@@ -196,28 +182,6 @@ def test_of_several_who_change_a_policy_at_once_one_does_and_the_others_are_told
     assert versions(run) == [1, 2]
     said = [text_of(answer.content.decode()) for answer in answers if answer.status_code == 200]
     assert all("Nothing was saved. Version 2 was written since" in words for words in said)
-
-
-def test_several_who_write_the_first_policy_of_an_agent_at_once_make_one(run: Run) -> None:
-    form = {"agent": run.plan.agent, "enabled": "on", "keep_days": "60 days", "keep_last": ""}
-    address = reverse("admin:checkpoints_retentionpolicy_add")
-    answers = race([partial(client.post, address, form) for client in [as_root() for _ in range(3)]])
-    assert sorted(answer.status_code for answer in answers) == [200, 200, 302]
-    assert versions(run) == [1]
-
-
-def test_an_older_version_is_read_and_leads_to_the_newest(root: Client, run: Run) -> None:
-    """It was "does not exist, perhaps it was deleted?", though prunes name it."""
-    old, newest = keep(run, keep_days=30), keep(run, keep_days=60)
-    page = root.get(change(old)).content.decode()
-    assert "which is only kept for the record" in page
-    assert f'<a href="{change(newest)}">version 2</a>' in page
-    assert 'name="_save"' not in page
-    listing = reverse("admin:checkpoints_retentionpolicy_changelist")
-    of_it = {"agent__exact": newest.agent}  # other tests make more policies than a page lists
-    assert change(old) not in root.get(listing, of_it).content.decode()
-    assert change(newest) in root.get(listing, of_it).content.decode()
-    assert change(old) in root.get(listing, {"versions": "all", **of_it}).content.decode()
 
 
 def says(policy: Policy) -> dict[str, Any]:
@@ -241,7 +205,7 @@ def seeded() -> None:
         seed.make_policies()
 
 
-@pytest.mark.parametrize(("name", "team", "deciding"), seed.POLICIES)
+@pytest.mark.parametrize(("name", "team", "deciding"), first_alone(seed.POLICIES, 2))
 def test_a_policy_of_the_seed_that_is_saved_unchanged_is_decided_by_the_same_people(
     root: Any, seeded: None, name: str, team: str, deciding: list[str]
 ) -> None:
@@ -254,19 +218,6 @@ def test_a_policy_of_the_seed_that_is_saved_unchanged_is_decided_by_the_same_peo
     assert new.version == old.version + 1
     assert says(new) == says(old) == before
     assert told(new)["groups"] == before["decided by"]
-
-
-def test_a_policy_that_other_teams_decide_keeps_them_when_its_deadline_is_changed(root: Any) -> None:
-    finance, legal = make_team("Finance", may=REVIEWER), make_team("Legal", may=REVIEWER)
-    mira(finance), bob(legal)
-    old = make_policy(groups=(finance, legal))
-    address = reverse("admin:approvals_policy_change", args=[old.pk])
-    form = standing(root.get(address).content.decode()) | {"deadline": "04:00:00"}
-    assert root.post(address, form).status_code == 302
-    new = Policy.objects.named(old.name, team=old.team)
-    assert says(new) | {"deadline": None} == says(old)
-    assert told(new)["groups"] == sorted([finance.name, legal.name])
-    assert new.created_at > old.created_at
 
 
 def test_the_event_of_a_policy_says_what_is_stored_when_a_team_is_put_in_the_place_of_another(root: Any) -> None:
@@ -282,34 +233,3 @@ def test_the_event_of_a_policy_says_what_is_stored_when_a_team_is_put_in_the_pla
     new = Policy.objects.named(old.name, team=old.team)
     assert says(new)["decided by"] == told(new)["groups"] == [legal.name]
     assert says(old)["decided by"] == [finance.name]
-
-
-def test_a_retention_policy_that_is_saved_unchanged_says_the_same_and_when_it_was_written(root: Any) -> None:
-    old = RetentionPolicy.objects.create(agent="", version=900, keep_days=400, keep_finals=False, enabled=False)
-    saved_unchanged(root, reverse("admin:checkpoints_retentionpolicy_change", args=[old.pk]))
-    new = RetentionPolicy.objects.current().get(agent="")
-    RetentionPolicy.objects.filter(agent="", version__gte=900).delete()
-    assert (new.version, new.facts) == (901, old.facts)
-    assert new.created_at > old.created_at
-
-
-def test_a_team_and_an_account_that_are_saved_unchanged_are_the_same_and_tell_of_nothing(root: Any) -> None:
-    team, other = make_team(), make_team("Finance", may=REVIEWER)
-    user = ann(team, other)
-    own = make_user("Sam Staff", team, may=("checkpoints.view_event", "approvals.decide_gate"))
-
-    def now() -> list[Any]:
-        people = [User.objects.get(pk=each.pk) for each in (user, own)]
-        teams = [Group.objects.get(pk=each.pk) for each in (team, other)]
-        return [
-            *[(p.username, p.email, p.is_active, p.is_staff, {*p.groups.all()}, {*p.user_permissions.all()}, p.password)
-              for p in people],
-            *[(t.name, {*t.permissions.all()}, {*t.user_set.all()}) for t in teams],
-        ]  # fmt: skip
-
-    before = now()
-    for name, row in (("group", team), ("group", other), ("user", user), ("user", own)):
-        saved_unchanged(root, reverse(f"admin:auth_{name}_change", args=[row.pk]))
-    assert now() == before
-    subjects = [f"team:{team.pk}", f"team:{other.pk}", f"user:{user.pk}", f"user:{own.pk}"]
-    assert not Event.objects.filter(kind__in=("team.changed", "user.changed"), subject__in=subjects).exists()

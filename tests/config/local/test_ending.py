@@ -1,28 +1,35 @@
-"""A web process that is asked to end ends, and whoever listened is told, so as to come again to the next one."""
+"""A web process that is asked to end ends and tells whoever listened; one whose agents changed is replaced meanwhile.
+
+Pages were refused for half a minute at each save of any module beside the agent, such as of its tests.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
-import yaml
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
-from config.web.__main__ import GRACE
+from config.local.authoring import Author, list_imported_files
+from config.local.console import Console
+from config.local.stack import Stack
 from tests.factories import MEMBER, ann, make_gate, make_team, make_user
 from tests.factories.tokens import make_token
 from tests.harness.horizon import reached
 from tests.harness.services import Service, free_port, wait_for_http
-from tests.harness.session import ROOT
+from tests.harness.session import Session
 from tests.harness.signed_in_clients import session_of
-from tests.harness.waiting import PATIENCE
+from tests.harness.waiting import PATIENCE, until
 
 SHORT_GRACE = """
 import sys
@@ -30,7 +37,6 @@ from config.web import __main__ as web
 web.GRACE, sys.argv[1:] = 1, ["--port", "{}"]
 web.main()
 """
-COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 
 
 class Listener(threading.Thread):
@@ -86,6 +92,7 @@ def test_a_web_process_with_open_streams_polls_and_sockets_ends_at_once_and_tell
     assert "Traceback" not in service.log
 
 
+@pytest.mark.long
 def test_what_does_not_end_by_itself_is_cut_off_within_the_grace(start_service: Callable[..., Service]) -> None:
     import socket
 
@@ -101,15 +108,183 @@ def test_what_does_not_end_by_itself_is_cut_off_within_the_grace(start_service: 
     assert "timeout graceful shutdown exceeded" in service.log
 
 
-def test_the_container_is_given_the_time_that_its_process_takes() -> None:
-    assert int(COMPOSE["web"]["stop_grace_period"].removesuffix("s")) >= GRACE + 5
+class Visitors(threading.Thread):
+    """People who ask for a page again and again, each on a connection of its own."""
+
+    def __init__(self, base: str) -> None:
+        super().__init__(daemon=True)
+        self.base, self.over = base, threading.Event()
+        self.answers: list[str] = []
+        self.start()
+
+    def run(self) -> None:
+        while not self.over.is_set():
+            try:
+                self.answers.append(str(httpx.get(f"{self.base}/healthz", timeout=PATIENCE).status_code))
+            except httpx.HTTPError as error:
+                self.answers.append(repr(error))
+
+    def answered(self) -> set[str]:
+        """Return the different answers, once there were more."""
+        many = len(self.answers) + 20
+        until(lambda: len(self.answers) >= many, what="more answers")
+        self.over.set()
+        self.join(PATIENCE)
+        return set(self.answers)
 
 
-def test_nothing_starts_the_web_process_but_by_its_own_command() -> None:
-    """Its arguments stood in five places, and one of them alone bounded its end."""
-    starts: dict[str, Any] = {"docker-compose.yml": COMPOSE["web"]["command"]}
-    assert starts["docker-compose.yml"][:3] == ["python", "-m", "config.web"]
-    for path in ("Dockerfile", "docker-compose.yml", "config/local/stack.py", "docs/install.md"):
-        text = (ROOT / path).read_text()
-        assert "uvicorn" not in text, path  # which would be without the bounds of config.web.wire
-        assert "config.web" in text, path
+@pytest.fixture
+def own(tmp_path: Path, servers: Session) -> Iterator[Stack]:
+    """A stack with a web process alone."""
+    home: Any = SimpleNamespace(path=tmp_path)
+    stack = Stack(home, Console(), free_port())
+    stack.environment = dict(os.environ)
+    stack.listen()
+    stack.start_web()
+    stack.wait_for_pages(stack.check_children)
+    yield stack
+    stack.stop()
+
+
+def test_pages_are_answered_while_the_web_process_is_replaced_and_where_the_new_one_does_not_come_up(
+    own: Stack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    visitors = Visitors(f"http://127.0.0.1:{own.port}")
+    [before] = own.children
+    lease = own.environment.pop("HOLDPOINT_LEASE", "")
+    own.environment["HOLDPOINT_LEASE"] = "soon"
+    assert not own.replace_web()
+    assert own.children == [before]
+    assert "The new web process does not answer: the one before goes on." in capsys.readouterr().out
+    own.environment["HOLDPOINT_LEASE"] = lease
+    assert own.replace_web()
+    [after] = own.children
+    assert visitors.answered() == {"200"}
+    assert (before.process.poll() is not None, after.process.poll()) == (True, None)
+    assert (after.command, after.inherits) == (before.command, before.inherits), "it is started again as any other"
+
+
+def test_only_what_the_agent_imports_is_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_agent.py").write_text("import my_words\n")
+    (tmp_path / "my_words.py").write_text("")
+    stack: Any = SimpleNamespace(environment={"PYTHONPATH": str(tmp_path)})
+    author, taken = Author(stack, ["my_agent"]), []
+    monkeypatch.setattr(Author, "take_up", lambda self: taken.append(set(self.taken)))
+    author.begin()
+
+    def save(name: str, text: str) -> int:
+        (tmp_path / name).write_text(text)
+        for _ in range(2):  # it changes, and it is settled
+            author.looked = -1e9
+            author.look()
+        return len(taken)
+
+    assert save("test_my_agent.py", "import my_agent\n") == 0
+    assert save("scratch.py", "import my_agent\n") == 0
+    assert save("my_words.py", "import my_others\n") == 1
+    assert save("my_others.py", "GREETING = 'Hello'\n") == 2, "it had still to be written"
+    assert save("my_agent.py", "class (:\n") == 3
+    assert save("my_agent.py", "import my_words, my_others\n") == 4
+    assert save("test_my_agent.py", "import my_others\n") == 4
+
+
+@pytest.fixture
+def author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Author:
+    """An author of code that can be used, whose file has changed; nothing is started."""
+    (tmp_path / "my_agent.py").write_text("")
+    home: Any = SimpleNamespace(path=tmp_path)
+    stack = Stack(home, Console(), 0)
+    stack.environment = {"PYTHONPATH": str(tmp_path)}
+    monkeypatch.setattr(Author, "read", lambda self: (0, ""))
+    made = Author(stack, ["my_agent"])
+    made.begin()
+    return made
+
+
+def saved(author: Author, text: str) -> None:
+    for path in author.files():
+        path.write_text(text)
+    for _ in range(3):  # it changes, it is settled, and nothing is new
+        author.looked = -1e9
+        author.look()
+
+
+def no_memory(self: Stack, *more: str) -> bool:
+    raise OSError(12, "Cannot allocate memory")
+
+
+def test_the_other_processes_stay_where_the_new_web_process_fails(
+    author: Author, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They took the new code up beside pages of the old one, and "Took up the changed code" was said all the same."""
+    restarted, ready = list[str](), [False, True]
+    monkeypatch.setattr(Stack, "restart", lambda self, name: restarted.append(name))
+    monkeypatch.setattr(Stack, "replace_web", lambda self: ready.pop(0))
+    with monkeypatch.context() as full:
+        full.setattr(Stack, "replace_web", no_memory)
+        saved(author, "NONE = 0\n")
+    assert capsys.readouterr().out.count("Cannot allocate memory") == 1, "which does not end the stack"
+    saved(author, "FIRST = 1\n")
+    assert restarted == []
+    out = capsys.readouterr().out
+    assert "Took up" not in out
+    assert "The code before is still served; save the file again" in out
+    saved(author, "SECOND = 22\n")
+    assert restarted == ["worker", "sweeper"]
+    assert "Took up the changed code of my_agent" in capsys.readouterr().out
+
+
+FILES = {
+    "my_agent.py": "import shop, json, unwritten\nfrom helpers.text import clean\nfrom agents import Agent\n",
+    "shop.py": "def price():\n    from prices import table\n",
+    "prices.py": "import broken\n",
+    "broken.py": "def (:\n",
+    "helpers/text.py": "from . import words\nfrom .deep import more\n",
+    "helpers/words.py": "",
+    "helpers/deep.py": "",
+    "helpers/other.py": "",
+    "test_my_agent.py": "import my_agent, only_of_tests\n",
+    "only_of_tests.py": "",
+    "scratch.py": "import my_agent\n",
+    "agents/__init__.py": "import agents.definition\n",
+    "agents/definition.py": "",
+    "agents/examples/__init__.py": "",
+    "agents/examples/mine.py": "from agents import definition\nfrom . import sandbox\n",
+    "agents/examples/sandbox.py": "",
+    "team/__init__.py": "",
+    "team/agent.py": "from .. import outside\nfrom .steps import first\n",
+    "team/steps/__init__.py": "",
+    "team/steps/first.py": "",
+    "team/prompt.md": "",
+    "team/steps/table.csv": "",
+    "team/.git/index": "",
+    "team/tests/test_agent.py": "",
+    "team/tests/golden.json": "",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def files_of(name: str, folder: Path) -> set[str]:
+    """Those that are there."""
+    found = list_imported_files([name], [folder], folder)
+    return {str(path.relative_to(folder)) for path in found if path.is_file()}
+
+
+def test_imports_are_followed_into_functions_past_what_cannot_be_read_and_not_into_the_product(folder: Path) -> None:
+    names = {"my_agent.py", "shop.py", "prices.py", "broken.py"}
+    assert files_of("my_agent", folder) == names | {f"helpers/{name}.py" for name in ("text", "words", "deep")}
+    found = list_imported_files(["my_agent", "next_agent"], [folder], folder)
+    unwritten = {folder / "unwritten.py", folder / "next_agent.py", folder / "next_agent" / "__init__.py"}
+    assert unwritten <= found, "what is still to be written is waited for"
+    beside = {f"agents/examples/{name}.py" for name in ("__init__", "mine", "sandbox")}
+    assert files_of("agents.examples.mine", folder) == beside
+    (folder / "team" / "__init__.py").write_text("from . import agent\n")
+    of_package = {"team/__init__.py", "team/agent.py", "team/steps/__init__.py", "team/steps/first.py"}
+    assert files_of("team", folder) == of_package | {"team/prompt.md", "team/steps/table.csv"}, "and none of its tests"

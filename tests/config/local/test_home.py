@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 
 from config.local import StackRefused
+from config.local.console import Console
 from config.local.home import MARK, Home
 from tests.config.local.started_stack import environment
 from tests.harness.services import free_port, run
@@ -44,20 +45,19 @@ def commanded(command: str, home: Path, **more: str) -> tuple[int, str]:
     return done.returncode, done.stderr.strip()
 
 
-@pytest.mark.parametrize("command", ["run", "reset"])
-def test_a_folder_of_somebody_elses_is_refused_and_stays_as_it_was(command: str, tmp_path: Path) -> None:
+def test_a_folder_of_somebody_elses_is_refused_and_stays_as_it_was(tmp_path: Path) -> None:
     folder = tmp_path / "my papers"
     folder.mkdir(mode=0o755)
     (folder / "lock").write_text("of another program")
     (folder / "thesis.txt").write_text("years of work")
-    before = look(folder)
-    code, sentence = commanded(command, folder)
-    assert (code, look(folder)) == (1, before), sentence
-    assert sentence == (
+    sentence = (
         f"{folder} is not marked as a home of Holdpoint's and holds lock, thesis.txt: nothing in it was touched. Set "
         "HOLDPOINT_HOME to a new or an empty folder. If `make reset` may delete all that is in this one, mark it: "
         f"touch '{folder}/.holdpoint-home'"
     )
+    assert not_taken(folder) == not_taken(folder, new=False) == sentence
+    before = look(folder)
+    assert (commanded("reset", folder), look(folder)) == ((1, sentence), before)
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -65,64 +65,27 @@ def test_an_empty_folder_or_a_new_one_becomes_a_home_and_a_reset_deletes_it(ther
     home = Home(tmp_path / "a" / "home", ROOT)
     if there:
         home.path.mkdir(parents=True)
+        never = not_taken(home.path, new=False)
+        assert never == f"{home.path} is not marked as a home of Holdpoint's: nothing in it was touched."
     with home.locked():
         assert (home.path / MARK).read_text().startswith("`make run` keeps its data in this folder")
         assert home.path.stat().st_mode & 0o066 == 0
     (home.path / "postgres").mkdir()
-    with home.locked():
-        pass
-    assert commanded("reset", home.path) == (0, "")
+    with home.locked(new=False):
+        home.delete()
     assert not home.path.exists()
 
 
-def test_a_reset_deletes_no_empty_folder_that_was_never_a_home(tmp_path: Path) -> None:
-    code, sentence = commanded("reset", tmp_path)
-    assert code == 1
-    assert sentence == f"{tmp_path} is not marked as a home of Holdpoint's: nothing in it was touched."
-    assert tmp_path.exists()
-
-
-def test_a_home_of_before_is_marked_once_and_goes_on(tmp_path: Path) -> None:
+def test_a_home_of_before_is_marked_once_goes_on_and_is_deleted_by_a_reset(tmp_path: Path) -> None:
     home = Home(home_before(tmp_path / ".holdpoint"), ROOT)
     with home.locked():
         assert (home.path / MARK).is_file()
     (home.path / "of an agent").touch()
     with home.locked():
         assert (home.path / "secret-key").is_file()
-
-
-def test_a_home_of_before_is_deleted_by_a_reset(tmp_path: Path) -> None:
-    home = home_before(tmp_path / ".holdpoint")
-    assert commanded("reset", home) == (0, "")
-    assert not home.exists()
-
-
-def without(path: Path) -> None:
-    path.unlink()
-
-
-def as_a_link(path: Path) -> None:
-    elsewhere = path.rename(path.parent.parent / path.name)
-    path.symlink_to(elsewhere)
-
-
-def readable_by_all(path: Path) -> None:
-    path.chmod(0o644)
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("lock", without), ("lock", as_a_link), ("secret-key", without), ("secret-key", as_a_link),
-        ("secret-key", readable_by_all),
-    ],
-)  # fmt: skip
-def test_what_does_not_look_like_a_home_of_before_is_not_taken_for_one(
-    name: str, change: Callable[[Path], None], tmp_path: Path
-) -> None:
-    folder = home_before(tmp_path / ".holdpoint")
-    change(folder / name)
-    not_taken(folder)
+    again = home_before(tmp_path / "again")
+    assert commanded("reset", again) == (0, "")
+    assert not again.exists()
 
 
 def test_a_home_of_before_with_files_of_somebody_elses_is_not_taken(tmp_path: Path) -> None:
@@ -132,33 +95,30 @@ def test_a_home_of_before_with_files_of_somebody_elses_is_not_taken(tmp_path: Pa
     assert "holds thesis.txt: nothing in it was touched" in not_taken(folder)
 
 
-def not_taken(folder: Path) -> str:
+def not_taken(folder: Path, *, new: bool = True) -> str:
     before = look(folder)
-    with pytest.raises(StackRefused) as refused, Home(folder, ROOT).locked():
+    with pytest.raises(StackRefused) as refused, Home(folder, ROOT).locked(new=new):
         pass
     assert look(folder) == before
     return str(refused.value)
 
 
-@pytest.mark.parametrize("command", ["run", "reset"])
-def test_a_link_is_refused_with_the_folder_that_it_leads_to(command: str, tmp_path: Path) -> None:
+def test_a_link_is_refused_with_the_folder_that_it_leads_to(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(home_before(tmp_path / "there"))
-    before = look(tmp_path / "there")
-    code, sentence = commanded(command, tmp_path / "link")
-    assert (code, look(tmp_path / "there")) == (1, before)
-    assert sentence == f"{tmp_path}/link is a link: set HOLDPOINT_HOME to the folder itself, {tmp_path}/there."
+    said = f"{tmp_path}/link is a link: set HOLDPOINT_HOME to the folder itself, {tmp_path}/there."
+    assert not_taken(tmp_path / "link") == not_taken(tmp_path / "link", new=False) == said
 
 
-@pytest.mark.parametrize("marked", [False, True])
-@pytest.mark.parametrize("command", ["run", "reset"])
+@pytest.mark.parametrize(("marked", "command"), [(False, "run"), (True, "reset")])
 def test_the_checkout_a_persons_home_and_all_above_them_are_refused(
-    command: str, marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    marked: bool, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even one that is marked: a mark can be copied."""
     person, checkout = tmp_path / "people" / "ann", tmp_path / "code" / "holdpoint"
     for folder in (person, checkout):
         folder.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(person))
+    assert "is or holds" in commanded("reset", Path("~"))[1]
     for path in (person, person.parent, checkout, checkout.parent, tmp_path):
         if marked:
             (path / MARK).touch()
@@ -166,13 +126,6 @@ def test_the_checkout_a_persons_home_and_all_above_them_are_refused(
         with pytest.raises(StackRefused, match=refusal), Home(path, checkout).locked(new=command == "run"):
             pass
         assert not (path / "lock").exists()
-
-
-@pytest.mark.parametrize("path", ["/", str(ROOT), "~"])
-def test_the_command_refuses_them_too(path: str) -> None:
-    code, sentence = commanded("reset", Path(path))
-    assert code == 1
-    assert "is or holds" in sentence
 
 
 @pytest.mark.parametrize("name", [MARK, "lock"])
@@ -197,24 +150,6 @@ def test_a_folder_of_another_account_is_no_home(tmp_path: Path, monkeypatch: pyt
     assert "belongs to another account" in not_taken(path)
 
 
-def test_a_reset_ends_with_the_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed between the two it left a lone lock, and the folder was refused for ever."""
-    home, gone = Home(tmp_path / "home", ROOT), list[str]()
-    real = Path.unlink
-    listed = list(map(home.path.joinpath, (MARK, "lock", "secret-key")))
-    monkeypatch.setattr(Path, "iterdir", lambda path: iter(listed))  # in the order of another file system
-
-    def unlink(path: Path, missing_ok: bool = False) -> None:
-        gone.append(path.name)
-        real(path, missing_ok)
-
-    monkeypatch.setattr(Path, "unlink", unlink)
-    with home.locked():
-        (home.path / "secret-key").touch()
-        home.delete()
-    assert gone == ["secret-key", "lock", MARK]
-
-
 def test_a_reset_that_was_interrupted_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mark went with the rest, in any order, and what was left was nobody's."""
     home = Home(tmp_path / "home", ROOT)
@@ -232,3 +167,52 @@ def test_a_reset_that_was_interrupted_can_be_repeated(tmp_path: Path, monkeypatc
 
 def interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
+
+
+SERVERS = b"""2026-11-29 13:29:53.512 UTC [3196] FATAL:  the database system is starting up
+2026-11-29 13:31:10.792 UTC [3842] ERROR:  duplicate key value violates unique constraint
+3203:M 29 Nov 2026 13:29:53.784 # WARNING Memory overcommit must be enabled!
+"""
+
+
+WORKER = b"""13:31:27 step.started run=1 step=read_shop
+13:31:28 WARNING my_agent cannot be imported: SyntaxError
+13:31:29 ERROR step.failed run=1
+    Traceback (most recent call last):
+    ValueError: of an author
+13:31:30 step.returned run=1
+"""
+
+
+def pumped(console: Console, name: str, said: bytes) -> None:
+    console.pump(name, BytesIO(said))
+    console.pumps[name].join()
+
+
+def fail(console: Console) -> None:
+    pumped(console, "postgres", SERVERS)
+    raise StackRefused("Bringing the tables up to date failed with exit code 1.")
+
+
+def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return [line.partition(" | ")[2] for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_start_that_is_well_shows_warnings_of_the_application_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    console = Console()
+    with console.start():
+        pumped(console, "postgres", SERVERS)
+        pumped(console, "worker", WORKER + b"13:31:07 audit.sealed seal=1\n")
+        console.say("Bringing the tables up to date: 2 s")
+    lines = WORKER.decode().splitlines()
+    assert shown(capsys) == [*lines[1:5], "Bringing the tables up to date: 2 s"]
+    pumped(console, "postgres", SERVERS)
+    assert shown(capsys) == SERVERS.decode().splitlines(), "after the start everything is shown"
+
+
+def test_a_start_that_fails_shows_all_that_was_said(capsys: pytest.CaptureFixture[str]) -> None:
+    console = Console()
+    with pytest.raises(StackRefused), console.start():
+        fail(console)
+    assert shown(capsys) == SERVERS.decode().splitlines()
+    assert console.last_words("postgres") == SERVERS.decode().strip()

@@ -16,23 +16,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
-import psycopg
 import pytest
-from django.contrib.auth.models import Group, User
 
-from approvals.models import Policy
-from checkpoints.access.permissions import DECIDE_GATE, REWIND_RUN, START_RUN, members_where
-from config.local import process, restarts, seed, stack
+from config.local import StackRefused, process, restarts, stack
 from config.local.console import Console
 from config.local.restarts import SETTLED, Revival
-from config.local.servers import DATABASE
-from tests.config.local.started_stack import COMMAND, Stack, environment, started_before
+from tests.config.local.started_stack import Stack, environment, started_before
 from tests.harness.services import free_port, run
-from tests.harness.session import ROOT, Session
+from tests.harness.session import Session
 from tests.harness.waiting import PATIENCE, until
 
 Start = Callable[..., Stack]
-MAILS = ROOT / "agents" / "examples" / "refunds" / "mails"
 
 
 @pytest.fixture
@@ -78,12 +72,13 @@ def inbox_of(stack: Stack, username: str) -> str:
 def test_a_stack_goes_on_in_its_home_revives_a_part_and_leaves_nothing_behind(
     start: Start, tmp_path: Path, servers: Session
 ) -> None:
-    """A start that finds its tables; all that a first one does, and each part that dies, is in the test below."""
+    """A start that finds its tables; all that a first one does is in the test below."""
     stack = start(home=started_before(tmp_path / "home", servers))
     assert stack.get("/healthz").json() == {"status": "ok"}
     parts = dict.fromkeys(["postgresql", "redis", "sweeper", "worker", "readers", "restarts"], "ok")
     whole = {"status": "ready", "parts": parts}
     until(lambda: stack.get("/readyz").json() == whole, what=stack.get("/readyz").text)
+    assert list_agents(stack).returncode == 0
     assert re.match(r"Holdpoint is already running on .* \(process \d+\)", refused(stack.home))
     starts_again(stack, "worker", "manage.py worker")
     ends_by_ctrl_c_and_leaves_nothing_behind(stack)
@@ -91,58 +86,22 @@ def test_a_stack_goes_on_in_its_home_revives_a_part_and_leaves_nothing_behind(
 
 
 @pytest.mark.long
-def test_a_stack_seeds_an_inbox_revives_its_parts_and_recovers_and_leaves_nothing_behind(
+def test_a_first_start_seeds_an_inbox_and_recovers_where_its_supervisor_was_killed(
     start: Start, tmp_path: Path
 ) -> None:
-    """One stack's life, from its first start to its reset: each start takes a minute of a processor."""
     # The home's path is too long for a unix socket's, which must not matter.
     stack = start(home=tmp_path / ("long" * 20) / ("path" * 20), seeded=True)
-    seeds_an_inbox_and_gets_ready(stack)
-    is_the_only_one_on_its_home(stack)
-    starts_a_part_that_dies_again_and_leaves_the_others(stack)
+    until(lambda: stack.get("/readyz").status_code == 200, what=stack.get("/readyz").text)
+    assert len(set(re.findall(r'href="(/gates/\d+/)', inbox_of(stack, "ann")))) >= 10
     takes_everything_with_it_when_the_supervisor_is_killed(stack)
     again = start(home=stack.home)
     assert again.get("/healthz").status_code == 200
     ends_by_ctrl_c_and_leaves_nothing_behind(again)
-    is_wiped_by_a_reset(again)
 
 
-def seeds_an_inbox_and_gets_ready(stack: Stack) -> None:
-    assert stack.get("/healthz").json() == {"status": "ok"}
-    until(lambda: stack.get("/readyz").status_code == 200, what=stack.get("/readyz").text)
-    assert len(set(re.findall(r'href="(/gates/\d+/)', inbox_of(stack, "ann")))) >= 10
-    names = {line.split("|")[0].strip() for line in stack.service.log.splitlines()}
-    assert {"holdpoint", "web", "worker", "sweeper", "sandbox"} <= names
-
-
-def run_one_mail(stack: Stack) -> subprocess.CompletedProcess[str]:
-    """Start a run from another terminal."""
-    mail = str(MAILS / "12-one-sheet-creased.eml")
-    command = ("manage.py", "run_agent", "refunds", "--input", mail, "--wait")
-    return run(sys.executable, *command, env=environment(stack.home, stack.port, PORT=""))
-
-
-def is_the_only_one_on_its_home(stack: Stack) -> None:
-    asked = run_one_mail(stack)
-    assert re.search(rf"asks: http://localhost:{stack.port}/gates/\d+/", asked.stdout), asked.stdout + asked.stderr
-    assert re.match(r"Holdpoint is already running on .* \(process \d+\)", refused(stack.home))
-    assert "already running" in refused(stack.home, command="reset")
-    assert stack.get("/healthz").status_code == 200
-
-
-def starts_a_part_that_dies_again_and_leaves_the_others(stack: Stack) -> None:
-    """Everything else was stopped with it."""
-    web = stack.child("-m config.web")
-    stack.service.says(r"worker +\| is up")
-    told = until(lambda: told_without_beat(stack), what="/readyz says which part is started again")
-    assert re.fullmatch(r"beat has ended, restart \d+ in \d+ s", told), told
-    until(lambda: stack.get("/readyz").json()["parts"]["restarts"] == "ok", what="it was started")
-    words = {"sandbox": "agents.examples.sandbox", "redis": "redis-server", "postgres": "/postgres -D"}
-    for name, command in (words | {"worker": "manage.py worker", "sweeper": "manage.py sweeper"}).items():
-        starts_again(stack, name, command)
-    until(lambda: re.search(r"worker +\| .* ready", stack.service.log), what="another worker is ready")
-    until(lambda: stack.get("/readyz").status_code == 200, what="everything works again")
-    assert web.is_running()
+def list_agents(stack: Stack) -> subprocess.CompletedProcess[str]:
+    """Ask from another terminal."""
+    return run(sys.executable, "manage.py", "agents", env=environment(stack.home, stack.port, PORT=""))
 
 
 def starts_again(stack: Stack, name: str, command: str) -> None:
@@ -150,16 +109,6 @@ def starts_again(stack: Stack, name: str, command: str) -> None:
     stack.child(command).kill()
     stack.service.says(rf"The {name} process ended with exit code -9; it is started again in 1 s\.")
     until(partial(stack.children, command), what=f"another {name}")
-
-
-def told_without_beat(stack: Stack) -> str:
-    """What /readyz tells of restarts while beat is down, "" while it runs: it is killed whenever it runs."""
-    for beat in stack.children("-m celery -q -A config beat"):
-        beat.kill()
-    answer = stack.get("/readyz").json()
-    told: str = answer["parts"]["restarts"]
-    assert answer["status"] != "ready" or told == "ok"
-    return told if "beat" in told else ""
 
 
 def takes_everything_with_it_when_the_supervisor_is_killed(stack: Stack) -> None:
@@ -177,7 +126,7 @@ def ends_by_ctrl_c_and_leaves_nothing_behind(stack: Stack) -> None:
     assert stack.interrupt() == 0
     assert stack.processes() == []
     assert stack.sockets() == []
-    assert run_one_mail(stack).stderr == (
+    assert list_agents(stack).stderr == (
         f"No stack runs on {stack.home} (HOLDPOINT_HOME), and DATABASE_URL names no database. Start one with "
         "`make run`, or set HOLDPOINT_HOME to the folder of the one that runs.\n"
     )
@@ -220,37 +169,16 @@ def test_the_pause_doubles_and_begins_anew_for_a_part_that_had_lived_for_a_minut
     assert revival.ended(now + SETTLED) == 1
 
 
-def test_a_process_that_refuses_to_start_says_why_where_the_stack_ends(tmp_path: Path, servers: Session) -> None:
+def test_a_process_that_ends_says_why_where_the_stack_ends(tmp_path: Path) -> None:
     """The reason stood in the process's own log alone, above what the other processes said since."""
-    home = started_before(tmp_path / "home", servers)
-    (home / "sandbox").mkdir(parents=True)
-    (home / "sandbox" / "ledger.jsonl").write_text("no ledger\n")
-    stack = Stack(tmp_path / "one", home=home)
-    assert stack.service.process.wait(60) == 1
-    end = stack.service.log.partition("The sandbox process ended with exit code 1; everything else is stopped.")
-    assert "It said last:" in end[2], stack.service.log
-    assert "The payment sandbox cannot start on 127.0.0.1" in end[2]
-    assert stack.processes() == []
-
-
-@pytest.mark.long
-def test_servers_of_ones_own_are_used_and_get_a_role_for_the_application(
-    start: Start, servers: Session, tmp_path: Path
-) -> None:
-    with psycopg.connect(servers.postgres.url("postgres"), autocommit=True) as connection:
-        connection.execute("CREATE DATABASE outside")
-    url = servers.postgres.url("outside")
-    home = started_before(tmp_path / "home", servers, database=False)
-    stack = start(home=home, DATABASE_URL=url, REDIS_URL=servers.redis.url)
-    assert not (stack.home / "postgres").exists()
-    with psycopg.connect(url) as connection:
-        owner = connection.execute("SELECT tableowner FROM pg_tables WHERE tablename = 'checkpoints_run'").fetchone()
-        users = connection.execute(
-            "SELECT DISTINCT usename FROM pg_stat_activity WHERE datname = current_database() AND usename <> 'postgres'"
-        ).fetchall()
-    assert owner == ("postgres",)
-    assert users == [("outside_app",)]
-    assert stack.interrupt() == 0
+    home: Any = SimpleNamespace(path=tmp_path)
+    own = stack.Stack(home, Console(), 0)
+    own.start("sandbox", "-c", "print('The sandbox cannot start', flush=True); raise SystemExit(1)").process.wait()
+    own.console.pumps["sandbox"].join()
+    with pytest.raises(StackRefused) as ended:
+        own.check_children()
+    said = "The sandbox process ended with exit code 1; everything else is stopped. It said last:\n"
+    assert str(ended.value) == f"{said}The sandbox cannot start"
 
 
 def test_a_busy_port_is_one_sentence_and_starts_nothing(tmp_path: Path) -> None:
@@ -263,32 +191,29 @@ def test_a_busy_port_is_one_sentence_and_starts_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "home" / "postgres").exists()
 
 
-def test_an_unreachable_postgresql_is_one_sentence(tmp_path: Path) -> None:
-    sentence = refused(tmp_path, DATABASE_URL=f"postgres://nobody@127.0.0.1:{free_port()}/nothing")
-    assert sentence.startswith("The PostgreSQL that DATABASE_URL names does not let this in: ")
-    assert "\n" not in sentence
-
-
-def test_an_unreachable_redis_is_one_sentence_and_starts_no_postgresql(tmp_path: Path) -> None:
-    sentence = refused(tmp_path, REDIS_URL=f"redis://127.0.0.1:{free_port()}/0")
-    assert sentence.startswith("The Redis that REDIS_URL names does not answer: ")
-    assert not (tmp_path / "postgres").exists()
-
-
-def test_a_role_that_may_not_make_another_is_told_what_to_set(tmp_path: Path, servers: Session) -> None:
-    with psycopg.connect(servers.postgres.url("postgres"), autocommit=True) as connection:
-        connection.execute("CREATE ROLE plain LOGIN")
-    url = servers.postgres.url(DATABASE, "plain")
-    sentence = refused(tmp_path, DATABASE_URL=url)
-    assert "set DATABASE_OWNER_URL to the role that owns the tables" in sentence
-
-
-def test_junk_in_the_settings_is_said_before_anything_starts(tmp_path: Path) -> None:
-    sentence = refused(tmp_path, HOLDPOINT_LEASE="soon", HOLDPOINT_LEESE="10")
-    assert sentence.splitlines() == [
-        "HOLDPOINT_LEASE is 'soon'; write a number from 0.1 to 3600.",
-        "HOLDPOINT_LEESE is no setting; is HOLDPOINT_LEASE meant?",
-    ]
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"HOLDPOINT_LEASE": "soon", "HOLDPOINT_LEESE": "10"},
+            "HOLDPOINT_LEASE is 'soon'; write a number from 0.1 to 3600.\n"
+            "HOLDPOINT_LEESE is no setting; is HOLDPOINT_LEASE meant?",
+        ),
+        pytest.param(
+            {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/nothing"},
+            "The PostgreSQL that DATABASE_URL names does not let this in: ",
+            marks=pytest.mark.long,
+        ),
+        ({"REDIS_URL": "redis://127.0.0.1:1/0"}, "The Redis that REDIS_URL names does not answer: "),
+    ],
+    ids=["junk", "postgresql", "redis"],
+)
+def test_what_cannot_work_is_said_in_a_sentence_before_anything_starts(
+    tmp_path: Path, given: dict[str, Any], said: str
+) -> None:
+    sentence = refused(tmp_path, **given)
+    assert sentence.startswith(said)
+    assert sentence.count("\n") == said.count("\n")
     assert not (tmp_path / "postgres").exists()
 
 
@@ -299,12 +224,6 @@ def test_sigterm_while_starting_leaves_nothing_behind(tmp_path: Path) -> None:
     assert stack.service.process.wait(PATIENCE) == 0, stack.service.log
     assert stack.processes() == []
     assert stack.sockets() == []
-
-
-def test_the_command_is_what_make_run_calls() -> None:
-    recipe = run("make", "-n", "run", "VENV=/venv").stdout
-    assert f"/venv/bin/python {' '.join(COMMAND[1:])}" in recipe
-    assert (ROOT / "config" / "local" / "__main__.py").exists()
 
 
 def test_a_part_that_the_system_cannot_start_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,17 +249,3 @@ def test_a_part_that_the_system_cannot_start_is_tried_again(tmp_path: Path, monk
     (child,) = own.children
     child.process.wait()
     assert own.revivals["sweeper"].pause == 2 * restarts.FIRST
-
-
-@pytest.mark.whole_database
-def test_finance_has_two_people_who_decide_and_one_who_starts_and_rewinds() -> None:
-    """It had one person, who could decide only what others asked, and neither start nor rewind anything."""
-    seed.make_people("no password of anybody")
-    seed.make_policies()
-    finance = Group.objects.get(name="Finance").pk
-    may = {
-        right: set(User.objects.filter(pk__in=members_where(right, teams=[finance])[finance]).values_list("username"))
-        for right in (DECIDE_GATE, START_RUN, REWIND_RUN)
-    }
-    assert may == {DECIDE_GATE: {("mira",), ("lena",)}, START_RUN: {("mira",)}, REWIND_RUN: {("mira",)}}
-    assert Policy.objects.named("", team=Group.objects.get(pk=finance)).reviewer_ids == [finance]

@@ -14,9 +14,6 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
-from websockets.exceptions import InvalidStatus
-from websockets.sync.client import connect
-from websockets.typing import Origin
 
 from config.web import wire
 from tests.conftest import SharedWeb
@@ -51,9 +48,11 @@ def test_a_nul_in_a_path_or_a_query_is_refused_everywhere() -> None:
     """PostgreSQL takes none in a text: whatever looked for one in it answered 500."""
     client = confirmed(make_user("Root", superuser=True, password="the phrase of the root"))
     client.raise_request_exception = False
-    for path in everywhere():
-        for address in (quote(path), f"{quote(path.replace(chr(0), 'x'))}?q=%00&a%00=1&next=/%00"):
-            for ask in (client.get, client.post):
+    for number, path in enumerate(everywhere()):
+        query = f"{quote(path.replace(chr(0), 'x'))}?q=%00&a%00=1&next=/%00"
+        for address in (quote(path), query):
+            # Each is asked for in one way, and where a text is in its path in both.
+            for ask in (client.get, client.post) if "\0" in path else (client.get, client.post)[number % 2 :][:1]:
                 status = ask(address).status_code
                 assert status < 500 or (address, status) == ("/readyz", 503), address
                 assert status in (400, 404, 422) or "%00" not in address, address
@@ -85,22 +84,12 @@ def test_an_origin_that_is_none_is_refused(web: str, origin: str) -> None:
         assert httpx.get(f"{web}{address}", cookies=cookies, headers=sent).status_code in (200, 302, 400, 431)
 
 
-@pytest.mark.parametrize("origin", [each for each in ODD_ORIGINS if each.isascii() and len(each) < 99])
-def test_a_socket_from_an_origin_that_is_none_is_refused(web: str, origin: str) -> None:
-    """One that cannot be read was an error of the server's, and a traceback in its log."""
-    headers = {"Cookie": f"sessionid={session_of(User.objects.create_user(unique('origin')))}"}
-    with pytest.raises(InvalidStatus) as refused:
-        connect(web.replace("http", "ws", 1) + "/ws/", origin=Origin(origin), additional_headers=headers)
-    assert refused.value.response.status_code in (403, 431)
-
-
 @pytest.mark.parametrize(
     ("next", "leads"),
     [
         ("/audit/", "/audit/"),
         ("http://localhost:8000/audit/", "http://localhost:8000/audit/"),
         ("http://localhost:9999/audit/", "/"),
-        ("http://127.0.0.1/", "/"),
         ("//localhost:9999/", "/"),
         ("https://evil.example/", "/"),
         ("javascript:alert(1)", "/"),
@@ -116,29 +105,25 @@ def test_whoever_signed_in_is_led_on_within_this_origin(next: str, leads: str) -
     assert again.headers["Location"] == (leads if leads != "/" else "/accounts/login/")
 
 
-@pytest.mark.parametrize(("proxies", "believed"), [("", False), ("127.0.0.1", True)], ids=["none", "named"])
+@pytest.mark.parametrize(
+    ("proxies", "believed"),
+    [pytest.param("", False, marks=pytest.mark.long), (None, False), ("127.0.0.1", True)],
+    ids=["none", "unset", "named"],
+)
 def test_who_a_request_is_from_is_believed_of_a_proxy_that_is_named(
-    start_web: Callable[..., tuple[Service, str]], proxies: str, believed: bool
+    start_service: Callable[..., Service], proxies: str | None, believed: bool
 ) -> None:
-    """Whoever spoke from this machine said which address they were, and wrong tokens were counted for that one."""
-    _, base = start_web({"FORWARDED_ALLOW_IPS": proxies, "HOLDPOINT_API_FAILURES": "2"})
-    statuses = []
-    for number in range(6):
-        sent = {"Authorization": "Bearer hp_no", "X-Forwarded-For": f"203.0.113.{number}"}
-        statuses.append(httpx.get(f"{base}/api/runs", headers=sent).status_code)
-    assert (429 not in statuses) is believed, statuses
-
-
-def test_where_no_proxy_is_named_this_machine_is_none_either(start_service: Callable[..., Service]) -> None:
-    """uvicorn believes 127.0.0.1 where the variable is not set at all."""
+    """Whoever spoke from this machine said which address they were, and wrong tokens were counted for that one;
+    uvicorn believes 127.0.0.1 where the variable is not set at all.
+    """
     port = free_port()
     base = f"http://127.0.0.1:{port}"
-    unset = ["env", "-u", "FORWARDED_ALLOW_IPS", *web_command(port)]
-    service = start_service("web", unset, {"HOLDPOINT_ORIGINS": base, "HOLDPOINT_API_FAILURES": "2"})
-    wait_for_http(service, f"{base}/healthz")
+    command = [*(["env", "-u", "FORWARDED_ALLOW_IPS"] if proxies is None else []), *web_command(port)]
+    given = {"HOLDPOINT_ORIGINS": base, "HOLDPOINT_API_FAILURES": "2", "FORWARDED_ALLOW_IPS": proxies or ""}
+    wait_for_http(start_service("web", command, given), f"{base}/healthz")
     sent = {"Authorization": "Bearer hp_no"}
     asked = [httpx.get(f"{base}/api/runs", headers=sent | {"X-Forwarded-For": f"203.0.113.{n}"}) for n in range(6)]
-    assert asked[-1].status_code == 429
+    assert (429 not in [each.status_code for each in asked]) is believed
 
 
 START = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -198,23 +183,16 @@ def test_a_head_without_an_end_is_refused(dial: Callable[[], socket.socket], web
     assert httpx.get(f"{web}/healthz", timeout=PATIENCE).status_code == 200
 
 
-def test_headers_without_number_are_refused(dial: Callable[[], socket.socket]) -> None:
-    connection = dial()
-    connection.sendall(START + b"X: y\r\n" * (wire.MOST_HEADERS + 1) + b"\r\n")
-    said = answered(connection)
-    assert said.startswith(b"HTTP/1.1 431 ")
-    assert b"at most 100 headers" in said
-
-
-def test_a_head_that_is_too_long_is_told_the_bound(dial: Callable[[], socket.socket]) -> None:
-    connection = dial()
-    connection.sendall(START + b"X-Long: " + b"a" * wire.HEAD + b"\r\n\r\n")
-    said = answered(connection)
-    assert said.startswith(b"HTTP/1.1 431 ")
-    assert b"at most 65,536 bytes" in said
-
-
-def test_a_head_within_the_bounds_is_taken(dial: Callable[[], socket.socket]) -> None:
+def test_a_head_beyond_the_bounds_is_told_them_and_one_within_is_taken(dial: Callable[[], socket.socket]) -> None:
+    for head, words in (
+        (b"X: y\r\n" * (wire.MOST_HEADERS + 1), b"at most 100 headers"),
+        (b"X-Long: " + b"a" * wire.HEAD + b"\r\n", b"at most 65,536 bytes"),
+    ):
+        connection = dial()
+        connection.sendall(START + head + b"\r\n")
+        said = answered(connection)
+        assert said.startswith(b"HTTP/1.1 431 ")
+        assert words in said
     connection = dial()
     many = b"".join(b"X-%d: %s\r\n" % (number, b"a" * 600) for number in range(wire.MOST_HEADERS - 2))
     connection.sendall(START + many + b"Connection: close\r\n\r\n")
@@ -226,11 +204,10 @@ def test_a_head_within_the_bounds_is_taken(dial: Callable[[], socket.socket]) ->
     [
         b"",
         START,
-        b"POST /accounts/login/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf",
         b"POST /api/gates HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" + START,
     ],
-    ids=["nothing", "half a head", "half a body", "half a body in chunks", "half of the second"],
+    ids=["nothing", "half a head", "half a body in chunks", "half of the second"],
 )
 def test_half_a_request_is_closed(shared_web: SharedWeb, half: bytes) -> None:
     """It stayed open for as long as its sender liked."""

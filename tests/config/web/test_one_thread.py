@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import threading
-import weakref
 from collections.abc import AsyncIterator
-from io import BytesIO
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-import pytest
 from asgiref.sync import SyncToAsync
 from asgiref.testing import ApplicationCommunicator
 from channels.db import database_sync_to_async
 from django.core.handlers.asgi import ASGIHandler
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
-from config import asgi
-from config.web import pages
 from config.web.pages import PagesHandler
 from tests.factories import ann, make_team
 from tests.harness.signed_in_clients import session_of
@@ -110,14 +103,6 @@ async def test_a_thread_that_is_still_at_work_for_somebody_who_left_answers_nobo
     await rested(handler, len(others) + 1)
 
 
-async def test_no_more_threads_are_kept_than_pages_need(monkeypatch: Any) -> None:
-    monkeypatch.setattr(pages, "KEPT", 1)
-    handler = Held()
-    await asyncio.gather(*(thread_of(handler) for _ in range(5)))
-    await rested(handler, 1)
-    assert await thread_of(handler)
-
-
 class Given(PagesHandler):
     """It gives one answer, whatever is asked."""
 
@@ -166,39 +151,3 @@ async def test_a_stream_ends_and_is_closed_where_its_client_leaves() -> None:
         await ended.wait()
     await wire.wait(PATIENCE)
     assert given.closed
-
-
-def test_a_request_is_let_go_of_once_it_is_answered_and_not_with_the_next_collection_of_garbage() -> None:
-    """It refers to itself through its user and its messages, and held its body of megabytes until then."""
-    cookie = f"sessionid={session_of(ann(make_team()))}"
-    headers = [(b"host", b"localhost"), (b"cookie", cookie.encode()), (b"accept", b"text/html")]
-    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": headers}
-    handler, bodies = PagesHandler(), list[weakref.ref[BytesIO]]()
-
-    def answered() -> int:
-        body = BytesIO()
-        bodies.append(weakref.ref(body))
-        return handler._answer(scope, body).status_code
-
-    gc.disable()
-    try:
-        assert answered() == 200
-        assert bodies[0]() is None
-    finally:
-        gc.enable()
-
-
-def test_all_pages_are_loaded_and_garbage_collected_before_the_rest_is_exempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[str] = []
-
-    class Resolver:
-        @property
-        def url_patterns(self) -> list[object]:
-            done.append("load")
-            return []
-
-    collector = SimpleNamespace(collect=lambda: done.append("collect"), freeze=lambda: done.append("freeze"))
-    monkeypatch.setattr(asgi, "get_resolver", Resolver)
-    monkeypatch.setattr(asgi, "gc", collector)
-    asgi.load_all()
-    assert done == ["load", "collect", "freeze"]

@@ -1,8 +1,9 @@
-"""What goes along with a request: its id, what a proxy says, and pages for a wrong method and a full disk."""
+"""What goes along with a request: its id, what a proxy says, pages for a wrong method, a full disk or no connection."""
 
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import httpx
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.test import Client
 
 from agents.api.protocol import waiting
@@ -24,10 +26,12 @@ from checkpoints import request_ids
 from checkpoints.models import Event, Run
 from checkpoints.values.canonical_json import decode_canonical
 from config.asgi import FORMS
+from config.environment import EnvironmentReader
+from config.local.__main__ import vapid_key
 from tests.agents.waits.conftest import own_agents
 from tests.approvals.views.test_files import UPLOAD, edit, place, random, sha, with_file
 from tests.conftest import SharedWeb
-from tests.factories import ann, driven_runs, make_gate, make_team, make_user
+from tests.factories import ann, driven_runs, make_team, make_user
 from tests.factories.tokens import make_token
 from tests.harness.services import Service
 from tests.harness.session import ROOT
@@ -35,6 +39,8 @@ from tests.harness.signed_in_clients import signed_in
 from tests.harness.waiting import until
 
 AGENTS = {"HOLDPOINT_AGENTS": "tests.factories.sample_agents", "HOLDPOINT_LOG_FORMAT": "json"}
+
+
 TOLD = {"X-Request-ID": "from-elsewhere.7", "X-Forwarded-For": "203.0.113.9"}
 
 
@@ -78,11 +84,11 @@ def test_an_id_that_no_believed_proxy_tells_is_not_taken(shared_web: SharedWeb) 
     assert made[0] != made[1]
 
 
-@pytest.mark.parametrize("junk", ["", "a b", "a" * 65, "é", "x\r\ny", "<b>"])
-def test_junk_is_replaced(junk: str) -> None:
-    headers: dict[str, Any] = {"X-Request-ID": junk, "X-Forwarded-For": "203.0.113.9"}
-    told = Client(REMOTE_PORT=0, headers=headers).get("/healthz")["X-Request-ID"]
-    assert re.fullmatch("[0-9a-f]{32}", told)
+def test_junk_is_replaced() -> None:
+    for junk in ("", "a b", "a" * 65, "é", "x\r\ny", "<b>"):
+        headers: dict[str, Any] = {"X-Request-ID": junk, "X-Forwarded-For": "203.0.113.9"}
+        told = Client(REMOTE_PORT=0, headers=headers).get("/healthz")["X-Request-ID"]
+        assert re.fullmatch("[0-9a-f]{32}", told), junk
 
 
 def test_a_message_is_another_one_each_time_and_names_its_request() -> None:
@@ -97,6 +103,8 @@ def test_a_message_is_another_one_each_time_and_names_its_request() -> None:
 
 
 CONFIGURATION = (ROOT / "docs" / "deploy" / "nginx.conf").read_text()
+
+
 POLLS = "^/api/(events|gates/[0-9]+/outcome)$"
 
 
@@ -106,23 +114,15 @@ def location(path: str) -> str:
     return str(found)
 
 
-def server() -> str:
-    """What is set for all locations that say nothing else."""
-    return "\n".join(re.findall(r"(?m)^    proxy_.*$", CONFIGURATION))
-
-
 def seconds(text: str) -> int:
     [found] = re.findall(r"proxy_read_timeout (\d+)s;", text)
     return int(found)
 
 
-def test_it_takes_what_a_form_may_bring() -> None:
+def test_the_proxy_takes_what_a_form_may_bring_and_waits_as_long_as_is_meant() -> None:
+    """Every second request waited for 75 s while one of two processes hung."""
     [megabytes] = re.findall(r"client_max_body_size (\d+)m;", CONFIGURATION)
     assert FORMS <= int(megabytes) * 1024 * 1024 < FORMS + 10 * 1024 * 1024
-    assert settings.HOLDPOINT_API_BODY_LIMIT <= FORMS
-
-
-def test_it_waits_for_longer_than_a_silence_that_is_meant() -> None:
     for poll in ("/api/events", "/api/gates/4711/outcome"):
         assert waiting.PATIENT.fullmatch(poll)
         assert re.fullmatch(POLLS, poll)
@@ -130,61 +130,34 @@ def test_it_waits_for_longer_than_a_silence_that_is_meant() -> None:
     assert seconds(location("/ws/")) > 2 * LiveConsumer.heartbeat
     assert seconds(location(waiting.STREAM)) > 2 * waiting.CHECKED
     assert "proxy_buffering off;" in location(waiting.STREAM)
-
-
-def test_it_waits_for_what_hangs_no_longer_than_a_request_may_take() -> None:
-    """Every second request waited for 75 s while one of two processes hung."""
     longest = settings.POOL["timeout"] + settings.STATEMENT_TIMEOUT
-    assert longest < seconds(server()) < longest + 10
-    assert "proxy_read_timeout" not in location("/") + location("/static/")
+    others = seconds("\n".join(re.findall(r"(?m)^    proxy_.*$", CONFIGURATION)))
+    assert longest < others < longest + 10
     waits = [int(wait) for wait in re.findall(r"proxy_read_timeout (\d+)s;", CONFIGURATION)]
     [until] = re.findall(r"proxy_next_upstream_timeout (\d+)s;", CONFIGURATION)
     assert max(waits) + 2 < int(until) < 2 * min(waits), "a second process is asked, and no third"
-    servers = re.findall(r"(?m)^    server ([0-9.:]+) (.+);$", CONFIGURATION)
-    assert [told for _, told in servers] == ["max_fails=3 fail_timeout=10s"] * 2 + ["max_fails=0 backup"] * 2
-    assert servers[0][0] == servers[2][0] != servers[1][0] == servers[3][0]
 
 
-def test_it_passes_on_nothing_that_a_client_says_of_where_it_is() -> None:
+def test_the_proxy_passes_on_nothing_that_a_client_says_of_where_it_is() -> None:
     given = dict(re.findall(r"(?m)^    proxy_set_header (\S+) ([^;]+);", CONFIGURATION))
-    assert given["X-Forwarded-For"] == "$remote_addr"
-    assert given["X-Forwarded-Proto"] == "$scheme"
+    assert (given["X-Forwarded-For"], given["X-Forwarded-Proto"]) == ("$remote_addr", "$scheme")
     for path in ("/", POLLS, "/ws/", "/static/", waiting.STREAM):
         assert "proxy_set_header" not in location(path), "one there would undo all those above"
-    assert set(re.findall(r"proxy_next_upstream ([^;]+);", CONFIGURATION)) == {
-        "error timeout",
-        "error timeout http_404",
-    }
 
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 
 
-def test_a_decisions_address_that_is_opened_leads_to_its_gate() -> None:
-    team = make_team()
-    gate = make_gate(team=team)
-    answer = signed_in(ann(team)).get(f"/gates/{gate.pk}/decisions/", headers=HTML)
-    assert (answer.status_code, answer["Allow"]) == (405, "POST")
-    assert f'href="/gates/{gate.pk}/"' in answer.content.decode()
-    assert "only accepts form submissions. Nothing was changed." in answer.content.decode()
-
-
-@pytest.mark.parametrize(
-    ("address", "page"),
-    [
-        ("/runs/7/checkpoints/2/notes/5/removals/", "/runs/7/"),
-        ("/agents/refunds/runs/", "/agents/refunds/"),
-        ("/audit/verifications/", "/audit/"),
-    ],
-)
-def test_each_order_leads_to_the_page_it_is_sent_from(address: str, page: str) -> None:
-    answer = signed_in(ann(make_team())).get(address, headers=HTML)
-    assert answer.status_code == 405
-    assert f'href="{page}"' in answer.content.decode()
-
-
-def test_scripts_and_the_api_get_no_page() -> None:
+def test_an_orders_address_that_is_opened_leads_to_the_page_it_is_sent_from() -> None:
     client = signed_in(ann(make_team()))
+    for address, page in (
+        ("/gates/7/decisions/", "/gates/7/"), ("/runs/7/checkpoints/2/notes/5/removals/", "/runs/7/"),
+        ("/agents/refunds/runs/", "/agents/refunds/"), ("/audit/verifications/", "/audit/"),
+    ):  # fmt: skip
+        answer = client.get(address, headers=HTML)
+        assert (answer.status_code, answer["Allow"]) == (405, "POST")
+        assert f'href="{page}"' in answer.content.decode()
+        assert "only accepts form submissions. Nothing was changed." in answer.content.decode()
     assert client.get("/audit/verifications/", headers={"Accept": "application/json"}).content == b""
     assert b"<html" not in Client().get("/api/gates/7/decisions/1/", headers=HTML).content
 
@@ -201,8 +174,7 @@ def failing(number: int) -> Any:
     return fail
 
 
-@pytest.mark.parametrize("where", ["decisions", "forms", "impacts"])
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize(("where", "number"), [("decisions", errno.ENOSPC), ("impacts", errno.EDQUOT)])
 def test_a_file_without_room_is_a_503_and_decides_nothing(
     where: str, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,3 +202,52 @@ def test_a_program_is_told_so_too(number: int, status: int, monkeypatch: pytest.
     assert (answer.status_code, answer.headers.get("Retry-After")) == (status, "5" if status == 503 else None)
     assert answer["Content-Type"] == "application/problem+json"
     assert ("The server's disk is full." in answer.json()["detail"]) == (status == 503)
+
+
+PATHS = ("/manifest.webmanifest", "/service-worker.js", "/offline/")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_each_is_the_same_for_everybody_and_takes_nothing(path: str) -> None:
+    user = ann(make_team())
+    own, others = signed_in(user).get(path), Client().get(path)
+    assert own.content == others.content
+    assert user.username not in own.content.decode()
+    assert Client().post(path).status_code == 405
+    assert "worker-src 'self'" in others["Content-Security-Policy"]
+
+
+def test_the_worker_rules_the_whole_site_and_is_asked_for_anew() -> None:
+    answer = Client().get("/service-worker.js")
+    assert answer["Content-Type"] == "text/javascript; charset=utf-8"
+    assert answer["Cache-Control"] == "no-cache"
+    source = answer.content.decode()
+    release = json.loads(source.removeprefix("self.release = ").partition(";\n")[0])
+    assert release["page"] == "/offline/"
+    named = [*release["files"], release["icon"], release["badge"], *re.findall(r'importScripts\("([^"]+)"\)', source)]
+    assert len(named) == 7
+    assert all(re.search(r"^/static/.+\.[0-9a-f]{12}\.\w+$", each) for each in named), named
+
+
+def test_the_page_for_no_connection_needs_only_what_is_kept() -> None:
+    page = Client().get("/offline/").content.decode()
+    source = Client().get("/service-worker.js").content.decode()
+    needed = re.findall(r'(?:src|href)="(/static/[^"]+)"', page)
+    assert len(needed) == 4
+    assert all(each in source for each in needed)
+    assert "<form" not in page
+
+
+def test_a_key_that_the_command_makes_is_taken_and_junk_is_not() -> None:
+    said = io.StringIO()
+    call_command("vapid", stdout=said)
+    name, _, key = said.getvalue().strip().partition("=")
+    for good in (key, vapid_key("ab" * 32)):
+        env = EnvironmentReader({name: good})
+        assert env.vapid_key(name) == good
+        assert env.complaints == []
+    for junk in ("x", "A" * 43, "_" * 43, "é" * 43, "-----BEGIN EC PRIVATE KEY-----"):
+        env = EnvironmentReader({name: junk})
+        assert env.vapid_key(name) == ""
+        assert "manage.py vapid" in env.complaints[0]
+        assert len(junk) == 1 or junk not in env.complaints[0]

@@ -1,4 +1,4 @@
-"""Agents that do every kind of work beside an open gate: wait, start runs, be refused, loop, act and fail."""
+"""Agents that do every kind of work beside an open gate: wait, start runs, are refused, loop, act, fail and catch."""
 
 from __future__ import annotations
 
@@ -8,9 +8,21 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents import Action, Agent, Card, EffectFailed, EffectUnknown, Jump, effect, gate, step, validator
-
-from ..launching import Launch, Said, written
+from agents import (
+    Action,
+    Agent,
+    Card,
+    EffectFailed,
+    EffectUnknown,
+    Jump,
+    Precondition,
+    effect,
+    gate,
+    observation,
+    step,
+    validator,
+)
+from tests.agents.open_gates.launching import Launch, Said, written
 
 
 class Errand(Agent):
@@ -102,37 +114,6 @@ class Redone(Agent):
     @validator
     def good(self, used: str) -> str | None:
         return "make it again" if used.endswith("0") else None
-
-
-class Looping(Agent):
-    """Comes twice to a step that a gate from which it went on sends it back to."""
-
-    name = "looping"
-
-    class State(BaseModel):
-        ledger: str = "/dev/null"
-        topic: str = ""
-        turns: int = 0
-        made: str = ""
-        note: str = "n"
-        feedback: list[Said] = []
-
-    @step
-    def make(self, ledger: str, topic: str, turns: int) -> dict[str, Any]:
-        written(ledger, f"make {turns}")
-        return {"made": topic}
-
-    @step
-    def pick(self, turns: int) -> Any:
-        return Jump("again") if turns else {}
-
-    @gate(waits=False, edits=["note"], on_reject="make")
-    def agree(self, made: str, note: str) -> Card:
-        return Card(title="Agreed?", actions=[Action(id="note", title="Note", pointer="/note")])
-
-    @step
-    def again(self, turns: int) -> Any:
-        return Jump("make", {"turns": turns + 1}) if turns < 1 else {}
 
 
 class Payment(BaseModel):
@@ -296,3 +277,90 @@ class Sending(Agent):
 def done(ledger: str) -> list[str]:
     """What was done, in order."""
     return Path(ledger).read_text().splitlines()
+
+
+class Careful(Agent):
+    """Sends and bills once both are allowed, and the rate is what it was; an unrelated question is open meanwhile."""
+
+    name = "careful"
+
+    class State(BaseModel):
+        ledger: str
+        rate: str  # a file
+        parcel: str = "tea"
+        price: int = 10
+        note: str = "n"
+        feedback: list[Said] = []
+
+    @observation
+    def rate_now(self, rate: str) -> str:
+        return Path(rate).read_text()
+
+    @gate(waits=False, allows=["send", "bill"], observes=["rate_now"])
+    def release(self, parcel: str, price: int) -> Card:
+        still = Precondition(
+            id="rate", label="the rate is {value}", observes="rate_now", effects=["bill"], required=True
+        )
+        return Card(
+            title="Send and bill?",
+            actions=[
+                Action(id="send", title="Send", effect="send", pointer="/parcel"),
+                Action(id="bill", title="Bill", effect="bill", pointer="/price"),
+            ],
+            preconditions=[still],
+        )
+
+    @gate(waits=False, edits=["note"])
+    def agree(self, note: str) -> Card:
+        return Card(title="Agreed?", actions=[Action(id="note", title="Note", pointer="/note")])
+
+    @step
+    def prepare(self, ledger: str) -> dict[str, Any]:
+        written(ledger, "prepare")
+        return {}
+
+    @effect(irreversible=True)
+    def send(self, ledger: str, parcel: str, *, key: str) -> dict[str, Any]:
+        written(ledger, f"send {parcel}")
+        return {}
+
+    @effect(irreversible=True)
+    def bill(self, ledger: str, price: int, *, key: str) -> dict[str, Any]:
+        written(ledger, f"bill {price}")
+        return {}
+
+
+class Catching(Agent):
+    """Its work fails and is caught, by a step that the open question holds where `needs` says so."""
+
+    name = "catching"
+
+    class State(BaseModel):
+        ledger: str
+        topic: str = ""
+        note: str = "n"
+        done: str = ""
+        feedback: list[Said] = []
+
+    @step
+    def begin(self, ledger: str, topic: str) -> dict[str, Any]:
+        written(ledger, "begin")
+        return {}
+
+    @gate(waits=False, edits=["note"], on_reject="begin")
+    def agree(self, note: str) -> Card:
+        return Card(title="Agreed?", actions=[Action(id="note", title="Note", pointer="/note")])
+
+    @step(retry=0, catch="by_hand", loop_guard=3)
+    def work(self, ledger: str) -> dict[str, Any]:
+        written(ledger, "work")
+        raise RuntimeError("broken")
+
+    @step
+    def close(self, done: str) -> dict[str, Any]:
+        return {}
+
+    @step
+    def by_hand(self, ledger: str, topic: str) -> dict[str, Any]:
+        written(ledger, "by hand")
+        return {"done": topic}

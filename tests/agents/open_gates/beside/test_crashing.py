@@ -18,11 +18,10 @@ from agents.runner import engine
 from approvals.models import Gate
 from checkpoints.audit import verify_runs
 from checkpoints.models import Event, Run
+from tests.agents.open_gates.launches import decide, done, gate, open_steps
 from tests.agents.steps.killable_workers import KillableWorkers
 from tests.factories.driven_runs import make_run, state, trail
 from tests.harness.examples import one_in
-
-from ..launches import decide, done, gate, open_steps
 
 ACTIONS = ("kill", "raise", "fail", "cut")  # as in the sweep of all points
 MOST_TURNS = 20
@@ -140,7 +139,7 @@ FLOWS: dict[Callable[[Crashing, Path], Run], list[str]] = {
 CASES = [(flow, place, action) for flow, places in FLOWS.items() for place, action in product(places, ACTIONS)]
 
 
-@pytest.mark.parametrize(("flow", "place", "action"), one_in(6, CASES))
+@pytest.mark.parametrize(("flow", "place", "action"), one_in(17, CASES))
 def test_whatever_crashes_the_run_comes_to_the_same(
     flow: Callable[[Crashing, Path], Run],
     place: str,

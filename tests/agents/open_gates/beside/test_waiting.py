@@ -1,4 +1,4 @@
-"""A step that waits beside an open gate goes on where it was once the decision is saved; no decision is overslept."""
+"""A step that waits beside an open gate goes on where it was once the decision is saved; ends withdraw the gate."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from agents.models import Memo, StepCheckpoint, Wait
+from agents.models import Effect, Memo, StepCheckpoint, Wait
+from agents.moves import cancel, rewind
+from agents.runner import engine
+from agents.session import gates_beside
 from approvals.models import Gate
-from checkpoints import crash_points
-from checkpoints.models import Run
+from checkpoints import actors, crash_points
+from checkpoints.models import Event, Run
 from tests.agents.children.families import children, to_rest
 from tests.agents.children.pages.test_page import page, text_of
+from tests.agents.open_gates.launches import decide, done, gate, open_steps
 from tests.agents.pages.moves.sent_orders import member
+from tests.factories import ann
 from tests.factories.driven_runs import advance, advance_to_rest, answer, make_run, open_gate, state, trail
-from tests.harness.racing_threads import race
-
-from ..launches import decide, done, open_steps
+from tests.harness.racing_threads import meet_lock, race
 
 
 def busy(ledger: Path, does: str) -> Run:
@@ -83,12 +86,16 @@ def deciding_at() -> Iterator[Callable[[str, Callable[[], object]], None]]:
 
 
 @pytest.mark.parametrize(
-    ("does", "place"),
-    [("sleep", "before_wait"), ("listen", "before_wait"), ("gather", "before_gather"), ("fail", "before_gate")],
+    ("does", "place", "verdict"),
+    [
+        ("sleep", "before_wait", "approve"),
+        ("gather", "before_gather", "reject"),
+        ("fail", "before_gate", "approve"),
+        ("fail", "before_gate", "reject"),
+    ],
 )
-@pytest.mark.parametrize("verdict", ["approve", "reject"])
 def test_a_decision_in_the_moment_in_which_the_run_falls_asleep_is_taken_up(
-    verdict: str, does: str, place: str, ledger: Path, deciding_at: Callable[[str, Callable[[], object]], None]
+    does: str, place: str, verdict: str, ledger: Path, deciding_at: Callable[[str, Callable[[], object]], None]
 ) -> None:
     run = make_run("busy", topic="tea", ledger=str(ledger), does=does)
     said = {"then": "stop", "comment": "No."} if verdict == "reject" else {}
@@ -104,8 +111,7 @@ def test_a_decision_in_the_moment_in_which_the_run_falls_asleep_is_taken_up(
 
 
 @pytest.mark.parametrize(
-    ("does", "status", "offer"),
-    [("sleep", "Waiting", "Wake it now"), ("listen", "Waiting", "Send this signal…"), ("gather", "Waiting", "")],
+    ("does", "status", "offer"), [("sleep", "Waiting", "Wake it now"), ("listen", "Waiting", "Send this signal…")]
 )
 def test_the_pages_do_not_say_held_of_a_run_that_waits_for_something_else(
     does: str, status: str, offer: str, ledger: Path
@@ -122,3 +128,74 @@ def test_the_pages_do_not_say_held_of_a_run_that_waits_for_something_else(
     assert "goes on after a crash from a value kept" in said
     listed = text_of(member(run).get("/runs/").content.decode())
     assert "Held at" not in listed
+
+
+WITHDRAWN = ("withdrawn", "The run has ended.")
+
+
+def ended_as(run: Run) -> tuple[str, str]:
+    """How the gate that was open beside the run ended."""
+    asked = gate(run, "agree")
+    return asked.status, asked.outcome.words
+
+
+def test_the_gate_of_a_run_whose_data_does_not_verify_is_withdrawn(ledger: Path) -> None:
+    run = advance(make_run("busy", ledger=str(ledger), does="sleep"))
+    StepCheckpoint.objects.filter(run=run).update(value=b"[]")
+    run.wake(actors.SYSTEM)
+    run = advance(run)
+    assert (run.frozen, open_steps(run), ended_as(run)) == (True, [], WITHDRAWN)
+
+
+def test_the_gate_of_a_run_that_a_person_stops_at_another_question_is_withdrawn(ledger: Path) -> None:
+    run = advance_to_rest(make_run("busy", ledger=str(ledger), does="fail"))
+    assert open_steps(run) == ["agree", "work"]
+    decide(run, "work", "answer", answer={"choice": "stop", "value": None})
+    run = advance(run)
+    assert (run.status, open_steps(run), ended_as(run)) == ("failed", [], WITHDRAWN)
+    assert Event.objects.filter(run_id=run.pk, kind="gate.withdrawn").count() == 1
+
+
+def doubtful(ledger: Path, topic: str = "water") -> Run:
+    """A run that left an effect behind of which nobody knows whether it happened, with its gate open."""
+    run = advance_to_rest(make_run("doubtful", ledger=str(ledger), topic="tea"))
+    assert open_steps(run) == ["agree", "book"]
+    at = run.checkpoints.get(kind="asked").seq
+    rewind.edit(run, at=at, patch=[{"op": "replace", "path": "/topic", "value": topic}], by=ann(run.team))
+    return run
+
+
+def test_that_question_and_a_person_who_cancels_its_run_do_not_wait_for_each_other(
+    ledger: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The run was locked before its gates: the person, who has those, waited for the run, and the worker for them."""
+    run = doubtful(ledger, "milk")
+    cancelled = partial(cancel.cancel, run, by=ann(run.team), reason="not wanted")
+    assert meet_lock(partial(gates_beside.lock, run.pk), partial(engine.advance, run.pk), cancelled) is True
+    run.refresh_from_db()
+    assert (run.ending, open_steps(run)) == ("cancelled", [])
+    assert "database.lost" not in caplog.text
+
+
+def test_a_run_that_is_cancelled_still_asks_about_what_it_left_behind(ledger: Path) -> None:
+    run = advance_to_rest(doubtful(ledger))
+    assert cancel.cancel(run, by=ann(run.team), reason="enough")
+    run = advance_to_rest(run)
+    assert (run.status, open_steps(run), gate(run, "agree").status) == ("waiting", ["book"], "withdrawn")
+    decide(run, "book", "answer", answer={"choice": "was_done", "value": {"receipt": "r"}})
+    run = advance_to_rest(run)
+    assert (run.status, run.reason) == ("cancelled", "enough")
+    assert Effect.objects.get(run=run, step="book", undoes=None, status="undone")
+    assert ("answered", "agree") not in trail(run)
+
+
+def test_a_repair_that_goes_back_to_before_it_was_asked_withdraws_a_gate(ledger: Path) -> None:
+    run = advance_to_rest(make_run("redone", topic="tea", ledger=str(ledger)))
+    assert ("repair", "use") in trail(run)
+    first, second = Gate.objects.filter(run=run, step="agree").order_by("pk")
+    assert (first.status, first.outcome.words) == ("withdrawn", "The run was sent back to before this was asked.")
+    assert (open_steps(run), second.status, run.status) == (["agree"], "open", "waiting")
+    assert list(second.replaces.all()) == [first]
+    decide(run, "agree")
+    assert advance_to_rest(run).status == "completed"
+    assert done(ledger) == ["make", "use", "use", "make", "use"]

@@ -5,75 +5,44 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+from django.test import Client
+
 from checkpoints.models import Checkpoint, Run
 from checkpoints.values import artifacts
 from tests.agents.moves.moved_runs import after
 from tests.agents.pages.moves.sent_orders import ask, booked, hidden, member, order, page_of, said, texts
-from tests.factories import READER, make_user
-from tests.factories.driven_runs import advance_to_rest, state
-from tests.factories.people import permissions
-from tests.harness.signed_in_clients import signed_in
+from tests.factories.driven_runs import state
 
 
 def editor(run: Run, seq: int) -> str:
     return f"/runs/{run.pk}/checkpoints/{seq}/edit/"
 
 
-def test_every_field_has_its_input_and_says_who_reads_it_from_here_on(ledger: str) -> None:
+def test_every_field_has_its_input_and_what_is_typed_is_shown_and_saved_as_shown(ledger: str) -> None:
     run = booked(ledger)
-    page = page_of(member(run), editor(run, 1))
+    client = member(run)
+    page = page_of(client, editor(run, 1))
     found = texts(page)
     assert (found["state/size"], found["state/ledger"]) == ("1", ledger)
     assert {"state/offer", "state!order/feedback", "state/decision"} <= set(found)
     assert "size read by “Plan”" in said(page)
     assert "told not read by later steps" in said(page)
     assert list(found).index("state/size") < list(found).index("state/told")
-
-
-def test_what_an_edit_does_is_shown_with_what_was_changed(ledger: str) -> None:
-    run = booked(ledger)
-    client = member(run)
-    form = texts(page_of(client, editor(run, 1))) | {"state/size": "2"}
-    page = ask(client, run, "edit", at=1, **form)
-    assert "What you change" in said(page)
-    assert "<ins>" in page
-    assert "If you change size at checkpoint 1" in said(page)
-    assert 'name="seen"' in page
-    assert "Change the state" in said(page)
-    assert "hx-swap-oob" in page
-
-
-def test_it_is_saved_as_shown_and_only_what_differs_is_changed(ledger: str) -> None:
-    run = booked(ledger)
-    client = member(run)
-    form = texts(page_of(client, editor(run, 1))) | {"state/size": " 2 ", "at": "1", "why": "Two of them."}
-    form |= {"seen": hidden(ask(client, run, "edit", **form))["seen"]}
-    answer = order(client, run, "edits", **form)
+    form = found | {"state/size": " 2 ", "at": "1", "why": "Two of them."}
+    shown = ask(client, run, "edit", **form)
+    for words in ("What you change", "If you change size at checkpoint 1", "Change the state"):
+        assert words in said(shown)
+    assert "<ins>" in shown
+    assert "hx-swap-oob" in shown
+    answer = order(client, run, "edits", **form, seen=hidden(shown)["seen"])
     assert (answer.status_code, answer["Location"]) == (302, f"/runs/{run.pk}/")
-    assert state(run)["size"] == 2
-    assert state(run)["ledger"] == ledger
+    assert (state(run)["size"], state(run)["ledger"]) == (2, ledger)
     made = Checkpoint.objects.get(run=run, kind="edit")
     text = said(page_of(client, f"/runs/{run.pk}/?at={made.seq}"))
     assert f"{made.seq} Edit edited by hand" in text
     assert "by Ann Okafor: Two of them." in text
     assert "Difference to 1" in text
-
-
-def test_what_the_agent_does_not_take_stands_beside_its_field_and_nothing_is_saved(ledger: str) -> None:
-    run = booked(ledger)
-    client = member(run)
-    form = texts(page_of(client, editor(run, 1))) | {"at": "1", "why": "Because.", "state/size": "many"}
-    page = ask(client, run, "edit", **form)
-    assert "Write a whole number." in said(page)
-    assert "Change the state" not in said(page)
-    answer = order(client, run, "edits", **form)
-    kept = answer.content.decode()
-    assert answer.status_code == 422
-    assert texts(kept) == {name: text for name, text in form.items() if name.startswith("state")}
-    assert "Because." in kept
-    assert 'aria-invalid="true"' in kept
-    assert re.search(r'data-fault="(f-state-size-\w+)"', kept)
-    assert Run.objects.get(pk=run.pk).status == "completed"
 
 
 def test_what_the_agents_own_model_refuses_is_said_at_its_place_in_a_list(ledger: str) -> None:
@@ -109,41 +78,9 @@ def test_a_list_grows_by_a_button_and_what_was_typed_beside_it_stays(ledger: str
         assert "state/feedback/~new1/text" in texts(page)
     assert Run.objects.get(pk=run.pk).status == "completed"
     assert client.post(f"/runs/{run.pk}/forms/", form | {"kind": "rewind"}).status_code == 400
-
-
-def test_an_edit_of_nothing_is_refused(ledger: str) -> None:
-    run = booked(ledger)
-    client = member(run)
-    form = texts(page_of(client, editor(run, 1)))
-    assert "Change a field" in said(ask(client, run, "edit", at=1, **form))
-    answer = order(client, run, "edits", at=1, **form)
-    assert answer.status_code == 409
-    assert "The edit changes nothing." in said(answer.content.decode())
-
-
-def test_what_was_shown_has_to_be_what_happens(ledger: str) -> None:
-    run = booked(ledger)
-    client = member(run)
-    form = texts(page_of(client, editor(run, 1))) | {"state/size": "2", "at": "1"}
-    seen = hidden(ask(client, run, "edit", **form))["seen"]
-    assert order(client, run, "edits", **form, seen=seen).status_code == 302
-    advance_to_rest(run)
-    answer = order(client, run, "edits", **form, seen=seen)
-    assert answer.status_code == 409
-    assert hidden(answer.content.decode())["seen"] != seen
-    assert texts(answer.content.decode())["state/size"] == "2"
-
-
-def test_without_a_script_a_button_shows_what_the_edit_does(ledger: str) -> None:
-    run = booked(ledger)
-    client = member(run)
-    assert "Show what this does" in page_of(client, editor(run, 1))
-    form = texts(page_of(client, editor(run, 1))) | {"state/size": "2", "at": "1", "kind": "edit"}
-    answer = client.post(f"/runs/{run.pk}/impacts/", form)
-    page = answer.content.decode()
-    assert "<html" in page
-    assert texts(page)["state/size"] == "2"
-    assert "seen" in hidden(page)
+    page = client.post(f"/runs/{run.pk}/impacts/", form | {"kind": "edit", "at": "1"}).content.decode()
+    assert ("<html" in page, "seen" in hidden(page)) == (True, True), "without a script a button shows what it does"
+    assert texts(page)["state/size"] == "3"
 
 
 def test_markup_and_what_cannot_be_seen_in_a_value_are_text(ledger: str) -> None:
@@ -154,20 +91,15 @@ def test_markup_and_what_cannot_be_seen_in_a_value_are_text(ledger: str) -> None
     assert page.count("\u202e") == 2, "in the input alone, and in what it is compared with"
 
 
-def test_who_may_only_look_gets_no_editor(ledger: str) -> None:
-    run = booked(ledger)
-    run.team.permissions.set(permissions(READER))
-    client = signed_in(make_user("Rita Reader", run.team))
-    assert client.get(editor(run, 1)).status_code == 403
-    assert order(client, run, "edits", at=1).status_code == 403
-
-
-def test_a_checkpoint_at_which_the_run_ended_says_so(ledger: str) -> None:
+def test_an_edit_of_nothing_or_where_the_run_ended_is_refused(ledger: str) -> None:
     run = booked(ledger)
     client, last = member(run), after(run, "tell")
+    form = texts(page_of(client, editor(run, 1)))
+    assert "Change a field" in said(ask(client, run, "edit", at=1, **form))
+    answer = order(client, run, "edits", at=1, **form)
+    assert (answer.status_code, "The edit changes nothing." in said(answer.content.decode())) == (409, True)
     assert "The run ended at this checkpoint. Edit an earlier one." in said(page_of(client, editor(run, last)))
-    form = texts(page_of(client, editor(run, last))) | {"state/size": "2", "at": str(last)}
-    assert "ended at checkpoint" in said(ask(client, run, "edit", **form))
+    assert "ended at checkpoint" in said(ask(client, run, "edit", **(form | {"state/size": "2", "at": str(last)})))
 
 
 def test_an_edit_and_a_fork_name_no_file_of_another_run(ledger: str) -> None:
@@ -181,3 +113,19 @@ def test_an_edit_and_a_fork_name_no_file_of_another_run(ledger: str) -> None:
         assert "is a file that this run's team does not have" in said(answer.content.decode())
     assert Checkpoint.objects.filter(run__lineage=run.pk, kind="fork").count() == 0
     assert Checkpoint.objects.filter(run=run, kind="edit").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("came_from", "leads_to"),
+    [
+        ("http://testserver/runs/7/?at=2", "/runs/7/%3Fat%3D2"),
+        ("http://elsewhere.example/runs/8/", "/runs/7/edits/"),
+        ("", "/runs/7/edits/"),
+        ("http://testserver:1/x", "/runs/7/edits/"),
+    ],
+)
+def test_whoever_sends_a_form_signed_out_comes_back_to_a_page_of_this_site(came_from: str, leads_to: str) -> None:
+    answer = Client().post("/runs/7/edits/", headers={"Referer": came_from})
+    assert answer.headers["Location"] == f"/accounts/login/?next={leads_to}"
+    looked = Client().get("/runs/7/?at=2", headers={"Referer": "http://testserver/"})
+    assert looked.headers["Location"] == "/accounts/login/?next=/runs/7/%3Fat%3D2"

@@ -1,15 +1,17 @@
-"""Forking from a checkpoint on a page of its own, settling at once, and comparing two checkpoints."""
+"""Forking, settling at once, comparing two checkpoints, and what a gate says becomes of what the run left behind."""
 
 from __future__ import annotations
+
+import re
 
 from agents.models import Effect
 from agents.moves import fork as forks
 from checkpoints.models import Run
 from tests.agents.moves.moved_runs import after, edit, fates
 from tests.agents.pages.moves.sent_orders import ask, booked, hidden, member, order, page_of, said, texts
-from tests.factories import ann, make_team, make_user
-from tests.factories.driven_runs import advance_to_rest, make_run, state
-from tests.harness.signed_in_clients import signed_in
+from tests.factories import ann, make_team
+from tests.factories.driven_runs import advance_to_rest, make_run, open_gate, state
+from tests.harness.signed_in_clients import form_of
 
 
 def forms(run: Run, seq: int) -> str:
@@ -24,6 +26,7 @@ def test_a_fork_is_shown_before_it_is_made_and_begins_with_what_was_typed(ledger
     form = texts(page) | hidden(page) | {"title": "For two", "state/size": "2"}
     form |= {"seen": hidden(ask(client, run, **(form | {"kind": "fork"})))["seen"]}
     answer = order(client, run, "forks", **form)
+    assert order(client, run, "forks", **form)["Location"] == answer["Location"], "sent twice it is one fork"
     made = Run.objects.get(forked_from__isnull=False, lineage=run.pk)
     assert (answer.status_code, answer["Location"]) == (302, f"/runs/{made.pk}/")
     assert (made.title, state(made)["size"]) == ("For two", 2)
@@ -31,16 +34,6 @@ def test_a_fork_is_shown_before_it_is_made_and_begins_with_what_was_typed(ledger
     assert f"of R-{run.pk}, checkpoint 1" in text
     assert f"lineage: this run and R-{run.pk}" in text
     assert f"R-{made.pk} fork by Ann Okafor; queued For two" in said(page_of(client, f"/runs/{run.pk}/"))
-
-
-def test_the_same_form_sent_twice_is_one_fork(ledger: str) -> None:
-    run = booked(ledger)
-    client = member(run)
-    form = hidden(page_of(client, forms(run, 1)))
-    first, second = (order(client, run, "forks", **form)["Location"] for _ in range(2))
-    assert first == second
-    another = hidden(page_of(client, forms(run, 1)))
-    assert order(client, run, "forks", **another)["Location"] != first
 
 
 def test_what_does_not_fit_is_said_and_nothing_is_made(ledger: str) -> None:
@@ -53,14 +46,17 @@ def test_what_does_not_fit_is_said_and_nothing_is_made(ledger: str) -> None:
     wrong = order(client, run, "forks", **(form | {"state/size": "1", "version": "99"}))
     assert wrong.status_code == 409
     assert "There is no agent named booking 99" in said(wrong.content.decode())
+    assert order(client, run, "forks", at="1", version="\0", key="\0").status_code == 409, "which PostgreSQL takes not"
     assert not Run.objects.filter(lineage=run.pk, forked_from__isnull=False).exists()
 
 
-def test_what_a_run_left_behind_is_undone_by_one_button(ledger: str) -> None:
+def test_what_a_run_left_behind_is_undone_by_one_button_and_marked(ledger: str) -> None:
     run = booked(ledger)
+    client, paid = member(run), after(run, "pay")
+    answer = order(client, run, "settlements")
+    assert (answer.status_code, "has left no effects behind" in said(answer.content.decode())) == (409, True)
     edit(run, 1, size=2)
     advance_to_rest(run)
-    client = member(run)
     text = said(page_of(client, f"/runs/{run.pk}/"))
     assert "Undo 2 effects now" in text
     assert "from an abandoned branch; will be undone" in text
@@ -70,38 +66,13 @@ def test_what_a_run_left_behind_is_undone_by_one_button(ledger: str) -> None:
     advance_to_rest(run)
     assert fates(run)[:3] == [("book", "undone"), ("pay", "undone"), ("tell", "kept")]
     undo = Effect.objects.filter(run=run, undoes__step="pay").get()
-    text = said(page_of(client, f"/runs/{run.pk}/"))
-    assert f"by its undo under the key {undo.key[:8]}, at" in text
-    assert "3 effects 2 undone, 1 cannot be undone" in text
-    assert "Undo" not in text.partition("Effects each")[2].partition("Inbox")[0].replace("Undone", "")
-
-
-def test_nothing_to_undo_is_refused(ledger: str) -> None:
-    run = booked(ledger)
-    answer = order(member(run), run, "settlements")
-    assert answer.status_code == 409
-    assert "has left no effects behind" in said(answer.content.decode())
-
-
-def test_an_undone_effect_is_marked_in_the_timeline_and_agrees_with_the_table(ledger: str) -> None:
-    run = booked(ledger)
-    paid = after(run, "pay")
-    edit(run, 1, size=2)
-    advance_to_rest(run)
-    client = member(run)
-    order(client, run, "settlements")
-    advance_to_rest(run)
     page = page_of(client, f"/runs/{run.pk}/")
-    assert f"{paid} Pay undone" in said(page)
+    for words in (f"by its undo under the key {undo.key[:8]}, at", "3 effects 2 undone, 1 cannot be undone",
+                  f"{paid} Pay undone"):  # fmt: skip
+        assert words in said(page)
     assert 'data-mark="undone"' in page
     assert page.count('<tr data-status="undone">') == 2
-
-
-def test_a_version_and_a_key_that_no_page_sends_are_no_fault_of_the_server(ledger: str) -> None:
-    """U+0000 in them was asked of PostgreSQL, which takes none: the answer was 500."""
-    run = booked(ledger)
-    answer = order(member(run), run, "forks", at="1", version="\0", key="\0")
-    assert answer.status_code == 409
+    assert "Undo" not in said(page).partition("Effects each")[2].partition("Inbox")[0].replace("Undone", "")
 
 
 def comparison(run: Run, a: object, b: object) -> str:
@@ -120,6 +91,10 @@ def test_two_branches_of_a_run_part_where_it_was_edited(ledger: str) -> None:
     assert "3 Review approved" in text
     assert "from an abandoned branch; will be undone" in text
     assert "No effects on this path." in text
+    within = said(page_of(member(run), comparison(run, 2, 3)))
+    assert "A is on the path to B, and was saved" in within
+    assert "Their paths part" not in within
+    assert "Checkpoint A" in said(page_of(member(run), f"/runs/{run.pk}/comparisons/?a=2")), "asked for what is missing"
 
 
 def test_a_fork_is_compared_with_its_origin_by_run_and_number(ledger: str) -> None:
@@ -129,14 +104,6 @@ def test_a_fork_is_compared_with_its_origin_by_run_and_number(ledger: str) -> No
         text = said(page_of(member(run), address))
         assert f"Their paths part after checkpoint 2 of R-{run.pk}, “Plan”" in text
         assert f"B: 1 of R-{fork.pk}" in text
-
-
-def test_a_checkpoint_is_compared_with_the_one_that_both_have(ledger: str) -> None:
-    run = booked(ledger)
-    text = said(page_of(member(run), comparison(run, 2, 3)))
-    assert "A is on the path to B, and was saved" in text
-    assert "Every step to this checkpoint is on the path to B too." in text
-    assert "Their paths part" not in text
 
 
 def test_what_is_not_there_or_of_another_lineage_or_team_is_not_found(ledger: str) -> None:
@@ -150,9 +117,30 @@ def test_what_is_not_there_or_of_another_lineage_or_team_is_not_found(ledger: st
         assert "There is nothing to compare." in said(answer.content.decode())
 
 
-def test_the_inspector_offers_it_and_the_form_asks_for_what_is_missing(ledger: str) -> None:
+def test_a_gate_of_a_run_that_left_effects_behind_says_what_becomes_of_them_also_while_an_edit_is_typed(
+    ledger: str,
+) -> None:
     run = booked(ledger)
-    client = signed_in(make_user("Rita Reader", run.team))
-    assert 'action="/runs/' in page_of(client, f"/runs/{run.pk}/?at=2")
-    assert "Compare with another checkpoint" in said(page_of(client, f"/runs/{run.pk}/?at=2"))
-    assert "Checkpoint A" in said(page_of(client, f"/runs/{run.pk}/comparisons/?a=2"))
+    edit(run, 1, size=2)
+    advance_to_rest(run)
+    gate, client = open_gate(run), member(run)
+    html = page_of(client, f"/gates/{gate.pk}/")
+    told = rows(html, "approve")
+    assert {"Undone: Pay, Book", "May run: Tell; decided by earlier steps"} <= set(told)
+    for words in ("Cannot be undone: Tell", "Runs: Book, Pay"):
+        assert any(row.startswith(words) for row in told)
+    form = form_of(gate) | {"verdict": "edit"}
+    name = re.findall(r'name="(args\.[^"]+)"', html)[0]
+    for typed, undone in (("10", False), ("junk", True)):  # as it was at first all that was done stands
+        answer = client.post(f"/gates/{gate.pk}/impacts/", form | {name: typed})
+        assert ("Undone: Pay, Book" in rows(answer.content.decode(), "edit")) == undone
+    gate.refresh_from_db()
+    assert (gate.status, gate.proposal, Run.objects.get(pk=run.pk).status) == ("open", 1, "waiting")
+
+
+def rows(html: str, choice: str) -> list[str]:
+    """The rows of a choice's impact in a page, each as its title and names."""
+    found = re.search(rf'data-for="{choice}"[^>]*><div class="impact"[^>]*>.*?</dl>', html, re.DOTALL)
+    assert found is not None
+    titles = re.findall(r"<dt>.*?<span>(.*?)</span></dt>\s*<dd>(.*?)</dd>", found[0], re.DOTALL)
+    return [" ".join(re.sub(r"<[^>]+>", "", f"{title}: {said}").split()) for title, said in titles]

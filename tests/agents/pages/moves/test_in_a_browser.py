@@ -7,17 +7,14 @@ from collections.abc import Callable
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from playwright.sync_api import Page, expect
 
 from checkpoints.models import Checkpoint, Run
-from checkpoints.runs import notes
 from tests.agents.moves.moved_runs import after, before, edit
 from tests.agents.pages.moves.sent_orders import booked
-from tests.agents.pages.stored_histories import held
-from tests.factories import ann, make_team, make_user
+from tests.factories import ann, make_user
 from tests.factories.driven_runs import advance_to_rest, decide, state
-from tests.harness.browser_checks import check, check_each_look, each_width, is_live, watched
+from tests.harness.browser_checks import check_each_look, is_live, watched
 from tests.harness.slow_parts import SlowParts
 
 NewPage = Callable[..., Page]
@@ -64,8 +61,12 @@ def test_a_rewind_is_shown_chosen_and_done(new_page: NewPage, ledger: str) -> No
     expect(page.locator("#effects")).to_contain_text("undone")
 
 
-def test_an_edit_shows_what_it_does_while_it_is_typed(new_page: NewPage, ledger: str) -> None:
-    run = booked(ledger)
+def test_an_edit_shows_what_it_does_while_it_is_typed_and_waits_for_the_list_that_it_changes(
+    new_page: NewPage, ledger: str
+) -> None:
+    """Sent before the server had drawn the list without the item that was taken out, the edit kept it."""
+    said = [{"text": "One more.", "by": "Ann", "gate": 4}]
+    run = booked(ledger, feedback=said)
     page = open_page(new_page, run, "checkpoints/1/edit/")
     expect(page.locator(COMMIT)).to_have_count(0)
     field = page.get_by_label("Size")
@@ -76,119 +77,27 @@ def test_an_edit_shows_what_it_does_while_it_is_typed(new_page: NewPage, ledger:
     expect(page.locator("#order-panel")).to_contain_text("What you change")
     expect(page.locator(".editor .error:visible")).to_have_count(0)
     expect(field).to_be_focused()
-    page.locator(COMMIT).click()
-    expect(page.locator("#timeline")).to_contain_text("edited by hand")
-    assert state(run)["size"] == 2
-
-
-def test_a_list_grows_in_its_place_and_says_what_its_items_lack(new_page: NewPage, ledger: str) -> None:
-    run = booked(ledger)
-    page = open_page(new_page, run, "checkpoints/1/edit/")
-    page.get_by_label("Size").fill("3")
-    page.locator("summary", has_text="feedback").click()
     page.get_by_role("button", name="Add feedback").click()
     text = page.locator("[name='state/feedback/~new1/text']")
     expect(text).to_be_visible()
-    expect(page.get_by_label("Size")).to_have_value("3")
+    expect(field).to_have_value("2")
     expect(page.locator("#edit-faults")).to_contain_text("Gate")
     text.fill("Two more.")
     page.locator("[name='state/feedback/~new1/by']").fill("Ann")
     page.locator("[name='state/feedback/~new1/gate']").fill("4")
     expect(page.locator("#edit-faults")).to_be_empty()
-    page.locator(".editor", has=page.get_by_label("Size")).get_by_role("button", name="Reset").click()
-    expect(page.get_by_label("Size")).to_have_value("1")
+    page.locator(".editor", has=field).get_by_role("button", name="Reset").click()
+    expect(field).to_have_value("1")
     expect(page.locator("#order-panel")).to_contain_text("If you change feedback at checkpoint 1")
     expect(page.locator("hp-order[data-stale]")).to_have_count(0)
-    page.locator(COMMIT).click()
-    expect(page.locator("#timeline")).to_contain_text("edited by hand")
-    assert state(run)["feedback"] == [{"text": "Two more.", "by": "Ann", "gate": 4}]
-    assert state(run)["size"] == 1
-
-
-def test_an_edit_waits_for_the_item_that_is_being_taken_out(new_page: NewPage, ledger: str) -> None:
-    """Sent before the server had drawn the list without it, the edit kept it."""
-    said = [{"text": text, "by": "Ann", "gate": 4} for text in ("One more.", "Two more.")]
-    run = booked(ledger, feedback=said)
-    page = open_page(new_page, run, "checkpoints/1/edit/")
-    page.get_by_label("Size").fill("3")
-    expect(page.locator("#order-panel")).to_contain_text("If you change size at checkpoint 1")
     slow = SlowParts(page)
     page.locator('[data-change][value="state/feedback/0:remove"]').click()
     page.locator(COMMIT).click()
     expect(page.locator(".commit[aria-busy]")).to_have_count(1)
     slow.go_on()
     expect(page.locator("#timeline")).to_contain_text("edited by hand")
-    assert state(run)["feedback"] == said[1:]
-    assert state(run)["size"] == 3
-
-
-def test_a_fork_is_made_and_its_page_opens(new_page: NewPage, ledger: str) -> None:
-    run = booked(ledger)
-    page = open_page(new_page, run, "?at=2")
-    page.get_by_role("link", name="Fork from here…").click()
-    page.get_by_label("Title", exact=True).fill("For somebody else")
-    page.locator(COMMIT).click()
-    expect(page.locator("h1")).to_have_text("For somebody else")
-    expect(page.locator("#run-head")).to_contain_text(f"lineage: this run and R-{run.pk}")
-
-
-@pytest.mark.long
-def test_what_is_half_typed_stays_while_the_run_goes_on(new_page: NewPage, ledger: str) -> None:
-    run = booked(ledger)
-    edit(run, 1, size=2)
-    advance_to_rest(run)
-    page = open_page(new_page, run)
-    expect(page.locator("hp-live")).to_have_attribute("data-live", "on")
-    open_panel(page)
-    page.get_by_label("Why").last.fill("Not yet sent")
-    decide(run)
-    advance_to_rest(run)
-    expect(page.locator("#run-head")).to_contain_text("Completed")
-    expect(page.get_by_label("Why").last).to_have_value("Not yet sent")
-    expect(page.locator("#timeline")).to_contain_text("Tell")
-
-
-@pytest.mark.long
-def test_the_panel_stays_open_from_one_checkpoint_to_the_next(new_page: NewPage, ledger: str) -> None:
-    run = booked(ledger)
-    page = open_page(new_page, run)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/impacts/") else None)
-    page.locator(f"#timeline a[href$='?at={after(run, 'book')}#inspect']").click()
-    expect(page.locator("#cp-title")).to_contain_text("after “Book”")
-    assert asked == []
-    open_panel(page)
-    page.locator(f"#timeline a[href$='?at={after(run, 'plan')}#inspect']").click()
-    expect(page.get_by_label("After “Plan”, keeping what it wrote")).to_be_visible()
-    assert len(asked) == 2
-
-
-@pytest.mark.long
-def test_without_a_script_an_edit_is_shown_and_then_sent(new_page: NewPage, ledger: str) -> None:
-    run = booked(ledger)
-    page = open_page(new_page, run, "checkpoints/1/edit/", java_script_enabled=False)
-    page.locator("[name='state/size']").fill("2")
-    page.locator("summary", has_text="feedback").click()
-    page.get_by_role("button", name="Add feedback").click()
-    expect(page.locator("[name='state/size']")).to_have_value("2")
-    page.get_by_role("button", name="Remove Feedback 1").click()
-    page.get_by_role("button", name="Show what this does").click()
-    assert "What you change" in page.locator("#order-panel").inner_text()
-    assert page.locator("[name='state/size']").input_value() == "2"
-    page.get_by_role("button", name="Change the state").click()
-    assert "edited by hand" in page.locator("#timeline").inner_text()
-
-
-@pytest.mark.long
-def test_without_a_script_a_rewind_shows_only_the_way_that_is_chosen(new_page: NewPage, ledger: str) -> None:
-    run = booked(ledger)
-    page = open_page(new_page, run, f"?at={after(run, 'book')}", java_script_enabled=False)
-    page.get_by_text("Rewind the run…").click()
-    page.get_by_role("button", name="Show what this does").click()
-    expect(page.locator(".way:visible")).to_have_count(1)
-    page.get_by_label("After “Book”, keeping").check()
-    page.locator(COMMIT).click()
-    expect(page.locator("#timeline")).to_contain_text(f"to {after(run, 'book')}")
+    assert state(run)["feedback"] == [{"text": "Two more.", "by": "Ann", "gate": 4}]
+    assert state(run)["size"] == 1
 
 
 @pytest.mark.examples
@@ -242,83 +151,31 @@ def sign_in(page: Page, user: User) -> None:
     page.get_by_role("button", name="Sign in", exact=True).click()
 
 
-def test_a_note_survives_the_look_that_finds_the_session_ended(new_page: NewPage, ledger: str) -> None:
-    """The page was loaded anew to say so, and what was typed was gone."""
-    run = booked(ledger)
-    user = somebody(run)
-    page = opened(new_page, run, user, "?at=2")
-    page.fill("#note-text", WORDS)
-    end_session(page)
-    page.evaluate(LOOK)
-    sign_in(page, user)
-    page.wait_for_url(f"**/runs/{run.pk}/?at=2")
-    expect(page.locator("#note-text")).to_have_value(WORDS)
-    expect(page.locator("#note-text")).to_be_focused()
-    page.get_by_role("button", name="Add note", exact=True).click()
-    expect(page.locator("#notes-list")).to_contain_text("Ask Mira before")
-    at = Checkpoint.objects.get(run=run, seq=2).pk
-    assert [each.text for each in notes.standing(notes.of_checkpoint(at))] == [WORDS]
-
-
-@pytest.mark.long
-def test_a_note_that_is_sent_after_the_session_ended_is_there_to_be_sent_again(new_page: NewPage, ledger: str) -> None:
-    run = booked(ledger)
-    user = somebody(run)
-    page = opened(new_page, run, user, "?at=2")
-    page.fill("#note-text", WORDS)
-    end_session(page)
-    page.get_by_role("button", name="Add note", exact=True).click()
-    sign_in(page, user)
-    expect(page.locator("#note-text")).to_have_value(WORDS)
-    page.reload()
-    expect(page.locator("#note-text")).to_have_value(WORDS)
-
-
-def test_a_rewind_comes_back_that_was_typed_where_the_address_named_no_checkpoint(
+def test_what_is_typed_survives_the_look_that_finds_the_session_ended_but_not_for_somebody_else(
     new_page: NewPage, ledger: str
 ) -> None:
-    """Typing puts the checkpoint into the address: what was entered was kept for the old one, and was gone."""
+    """The page was loaded anew to say so, and what was typed was gone; or it was kept for another address."""
     run = booked(ledger)
-    user = somebody(run)
+    user, other = somebody(run), make_user("Bob Other", run.team, password=PASSWORD)
     page = opened(new_page, run, user)
     page.get_by_text("Rewind the run…").click()
     page.get_by_label("Why").fill("The wrong room.")
     expect(page).to_have_url(re.compile(r"\?at=\d+$"))
+    page.fill("#note-text", WORDS)
     end_session(page)
     page.evaluate(LOOK)
     sign_in(page, user)
     expect(page.get_by_label("Why")).to_have_value("The wrong room.")
-
-
-@pytest.mark.long
-@each_width
-def test_an_edit_with_a_list_that_grew_comes_back_as_it_was(new_page: NewPage, ledger: str, width: int) -> None:
-    run = booked(ledger)
-    user = somebody(run)
-    page = opened(new_page, run, user, "checkpoints/1/edit/", viewport={"width": width, "height": 900})
-    said = watched(page)
-    page.locator("summary", has_text="feedback").click()
-    page.get_by_role("button", name="Add feedback").click()
-    page.locator("[name='state/feedback/~new1/text']").fill("Two more.")
-    page.locator("[name='state/feedback/~new1/by']").fill("Ann")
-    page.locator("[name='state/feedback/~new1/gate']").fill("4")
-    page.get_by_label("Size").fill("3")
-    page.get_by_label("Why").fill(WORDS)
-    expect(page.locator("#order-panel")).to_contain_text("If you change 2 fields at checkpoint 1")
-    expect(page.locator("hp-order[data-stale]")).to_have_count(0)
+    expect(page.locator("#note-text")).to_have_value(WORDS)
+    page.get_by_role("button", name="Add note", exact=True).click()
+    expect(page.locator("#notes-list")).to_contain_text("Ask Mira before")
+    page.fill("#note-text", WORDS)
     end_session(page)
-    page.locator(COMMIT).click()
-    sign_in(page, user)
-    page.wait_for_url("**/checkpoints/1/edit/")
-    expect(page.locator("#order-panel")).to_contain_text("If you change 2 fields at checkpoint 1")
-    expect(page.get_by_label("Size")).to_have_value("3")
-    expect(page.get_by_label("Why")).to_have_value(WORDS)
-    expect(page.locator("[name='state/feedback/~new1/text']")).to_have_value("Two more.")
-    assert check(page, "", said) == []
-    page.locator(COMMIT).click()
-    expect(page.locator("#timeline")).to_contain_text("edited by hand")
-    assert [each["text"] for each in state(run)["feedback"]] == ["Two more.", WORDS.replace("\n", "\r\n")]
-    assert state(run)["size"] == 3
+    page.evaluate(LOOK)
+    sign_in(page, other)
+    is_live(page)
+    expect(page.locator("#note-text")).to_have_value("")
+    assert page.evaluate("Object.keys(sessionStorage)") == []
 
 
 def test_a_fork_that_is_being_typed_comes_back(new_page: NewPage, ledger: str) -> None:
@@ -331,66 +188,3 @@ def test_a_fork_that_is_being_typed_comes_back(new_page: NewPage, ledger: str) -
     expect(page.get_by_label("Title", exact=True)).to_have_value("For somebody else")
     page.locator(COMMIT).click()
     expect(page.locator("h1")).to_have_text("For somebody else")
-
-
-@pytest.mark.long
-def test_a_rewind_and_a_note_of_one_page_come_back_together(new_page: NewPage, ledger: str) -> None:
-    run = booked(ledger)
-    user, at = somebody(run), after(run, "book")
-    page = opened(new_page, run, user, f"?at={at}")
-    page.fill("#note-text", WORDS)
-    page.get_by_text("Rewind the run…").click()
-    page.get_by_label("After “Book”, keeping what it did").check()
-    page.get_by_label("Why").fill("The wrong room.")
-    expect(page.locator("[data-stale]")).to_have_count(0)
-    end_session(page)
-    page.locator(COMMIT).click()
-    sign_in(page, user)
-    expect(page.get_by_label("Why")).to_have_value("The wrong room.")
-    expect(page.get_by_label("After “Book”, keeping what it did")).to_be_checked()
-    expect(page.locator("#note-text")).to_have_value(WORDS)
-
-
-def test_somebody_else_who_signs_in_does_not_find_them(new_page: NewPage, ledger: str) -> None:
-    run = booked(ledger)
-    user, other = somebody(run), make_user("Bob Other", run.team, password=PASSWORD)
-    page = opened(new_page, run, user, "?at=2")
-    page.fill("#note-text", WORDS)
-    end_session(page)
-    page.evaluate(LOOK)
-    sign_in(page, other)
-    is_live(page)
-    expect(page.locator("#note-text")).to_have_value("")
-    assert page.evaluate("Object.keys(sessionStorage)") == []
-
-
-@pytest.mark.long
-def test_without_a_script_the_sign_in_leads_back_to_the_form(new_page: NewPage, ledger: str) -> None:
-    run = booked(ledger)
-    user = somebody(run)
-    page = opened(new_page, run, user, "checkpoints/1/edit/", java_script_enabled=False)
-    end_session(page)
-    page.get_by_role("button", name="Show what this does").click()
-    sign_in(page, user)
-    page.wait_for_url("**/checkpoints/1/edit/")
-    expect(page.get_by_label("Size")).to_be_visible()
-
-
-@pytest.mark.parametrize(
-    ("came_from", "leads_to"),
-    [
-        ("http://testserver/runs/7/?at=2", "/runs/7/%3Fat%3D2"),
-        ("http://elsewhere.example/runs/8/", "/runs/7/edits/"),
-        ("", "/runs/7/edits/"),
-        ("http://testserver:1/x", "/runs/7/edits/"),
-    ],
-)
-def test_whoever_sends_a_form_signed_out_comes_back_to_a_page_of_this_site(came_from: str, leads_to: str) -> None:
-    answer = Client().post("/runs/7/edits/", headers={"Referer": came_from})
-    assert answer.headers["Location"] == f"/accounts/login/?next={leads_to}"
-
-
-def test_what_is_only_looked_at_is_come_back_to_as_it_was_asked_for() -> None:
-    run = held(make_team()).run
-    answer = Client().get(f"/runs/{run.pk}/?at=2", headers={"Referer": "http://testserver/"})
-    assert answer.headers["Location"] == f"/accounts/login/?next=/runs/{run.pk}/%3Fat%3D2"

@@ -1,23 +1,28 @@
-"""A fork begins from a checkpoint with other input, configuration or version, and asks before it takes effects over."""
+"""A fork begins from a checkpoint with other input or version, asks before it takes effects over, and goes back."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents.errors import RewindNotAllowed, RewindRefused
 from agents.models import Effect
 from agents.moves import fork as forks
+from agents.moves import impact
+from approvals.consequences.gate import GateImpacts
+from approvals.impact import ImpactVerdict
 from checkpoints import crash_points
-from checkpoints.models import Event, Hold, Run
+from checkpoints.audit.verify_runs import verify_run
+from checkpoints.models import Checkpoint, Event, Hold, Run
 from checkpoints.values.canonical_json import decode_canonical
 from tests.agents.moves.moved_runs import after, before, choices, die, edit, fates, lines, rewind
-from tests.factories import ann, change_effects, eve, make_user
-from tests.factories.driven_runs import advance_to_rest, answer, decide, make_run, open_gate, state
+from tests.agents.moves.test_attacks import left_open
+from tests.approvals.impact.property.moves import Answer
+from tests.factories import ann, make_user
+from tests.factories.driven_runs import advance_to_rest, answer, decide, make_run, open_gate, state, trail
+from tests.harness.signed_in_clients import signed_in
 
 
 def test_a_fork_with_other_input_reuses_what_the_difference_does_not_touch(ledger: str) -> None:
@@ -67,34 +72,12 @@ def test_a_fork_has_no_permissions_of_the_run_that_it_came_from(ledger: str) -> 
     advance_to_rest(run)
     fork = forks.fork(run, at=after(run, "review"), by=make_user("Bob", run.team))
     advance_to_rest(fork)
+    told = Answer(open_gate(fork).pk, "do_again").foretell(fork)
+    assert (told.asks, told.will) == ("review", ()), "an order to do it once more is no permission"
     answer(fork, "do_again")
     advance_to_rest(fork)
     assert open_gate(fork).step == "review"
     assert lines(ledger, words=1) == ["book", "pay", "tell"]
-
-
-def test_the_same_key_makes_one_fork(ledger: str) -> None:
-    run = advance_to_rest(make_run("chain", ledger=ledger))
-    key, by = secrets.token_hex(8), ann(run.team)
-    assert forks.fork(run, at=1, by=by, key=key) == forks.fork(run, at=1, by=by, key=key)
-    assert Run.objects.filter(lineage=run.lineage).count() == 2
-
-
-def test_a_fork_is_refused_with_a_sentence(ledger: str) -> None:
-    run = advance_to_rest(make_run("chain", ledger=ledger))
-    by = ann(run.team)
-    with pytest.raises(RewindNotAllowed):
-        forks.fork(run, at=1, by=eve())
-    with pytest.raises(RewindRefused, match="no checkpoint 99"):
-        forks.fork(run, at=99, by=by)
-    with pytest.raises(RewindRefused, match="ended at checkpoint 6"):
-        forks.fork(run, at=6, by=by)
-    with pytest.raises(RewindRefused, match="no agent named chain 7"):
-        forks.fork(run, at=1, by=by, version="7")
-    with pytest.raises(RewindRefused) as refused:
-        forks.fork(run, at=1, by=by, patch=[{"op": "replace", "path": "/a", "value": "many"}])
-    assert refused.value.errors[0]["pointer"] == "/a"
-    assert before(run, "twice") == 1
 
 
 def test_what_a_fork_stands_on_is_not_pulled_away_by_the_run_that_it_came_from(ledger: str) -> None:
@@ -104,39 +87,17 @@ def test_what_a_fork_stands_on_is_not_pulled_away_by_the_run_that_it_came_from(l
     advance_to_rest(fork)
     answer(fork, "take")
     advance_to_rest(fork)
-    edit(run, 1, people=[])
+    told = impact.of_edit(run, 1, [{"op": "replace", "path": "/people", "value": []}])
+    assert [(row.step, row.verdict) for row in told.ahead if row.effect] == [("pay", ImpactVerdict.CANNOT)]
+    edit(run, 1, people=[], seen=told.digest())
     assert advance_to_rest(run).status == "completed"
     assert (lines(ledger), fates(run), fates(fork)) == (["pay A"], [("pay", "kept")], [("pay", "done")])
 
 
-def test_a_fork_asks_also_where_nobody_knows_whether_the_other_run_has_done_it(ledger: str, tmp_path: Path) -> None:
-    gate = tmp_path / "gate"
-    run = make_run("doubter", ledger=ledger, gate=str(gate))
-    gate.touch()
-    advance_to_rest(run)
-    change_effects(Effect.objects.filter(run=run), status="unknown")
-    fork = forks.fork(run, at=1, by=ann(run.team))
-    advance_to_rest(fork)
-    assert choices(open_gate(fork)) == ["do_again", "stop"]
-    assert lines(ledger, words=1) == ["send"]
-
-
-def ordered_again(ledger: str, tmp_path: Path) -> Run:
+def sent_again(ledger: str, tmp_path: Path) -> Run:
     """What cannot be undone is done, and a person sent the run back to do it again."""
     run = advance_to_rest(make_run("final", ledger=ledger))
     rewind(run, before(run, "tell"), confirm=True)
-    return run
-
-
-def left_open(ledger: str, tmp_path: Path) -> Run:
-    """Nobody knows whether a ticket was bought, and a person left it so."""
-    flag = tmp_path / "cut"
-    flag.touch()
-    run = advance_to_rest(make_run("trip", ledger=ledger, flag=str(flag)))
-    edit(run, 1, mode="skip")
-    advance_to_rest(run)
-    answer(run, "left_open")
-    assert advance_to_rest(run).status == "completed"
     return run
 
 
@@ -151,8 +112,8 @@ def being_undone(ledger: str, tmp_path: Path) -> Run:
 @pytest.mark.parametrize(
     ("made", "offers"),
     [
-        (ordered_again, ["take", "do_again", "stop"]),
-        (left_open, ["do_again", "stop"]),
+        (sent_again, ["take", "do_again", "stop"]),
+        (lambda ledger, tmp_path: left_open(ledger, tmp_path / "cut"), ["do_again", "stop"]),
         (being_undone, ["do_again", "stop"]),
     ],
 )
@@ -217,3 +178,53 @@ def forked(ledger: str) -> tuple[Run, Run]:
     """A run that paid A, and a fork of it that asks whether it takes that over."""
     run = advance_to_rest(make_run("payments", ledger=ledger, people=["A"]))
     return run, advance_to_rest(forks.fork(run, at=1, by=ann(run.team)))
+
+
+def fork_after(run: Run, step: str) -> Run:
+    """A fork from what `step` led to, by somebody else than who decides it, at its first question."""
+    fork = forks.fork(run, at=after(run, step), by=make_user("Bob", run.team))
+    return advance_to_rest(fork)
+
+
+def timeline_of(run: Run) -> str:
+    """The run's page as ann reads it, whose timeline draws every row."""
+    response = signed_in(ann(run.team)).get(f"/runs/{run.pk}/")
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_a_fork_is_sent_back_to_a_step_that_ran_before_it(ledger: str) -> None:
+    """The run failed for it: the checkpoint from which that step had started is one of the run that it came from."""
+    run = advance_to_rest(make_run("booking", ledger=ledger))
+    fork = fork_after(run, "plan")
+    gate = open_gate(fork)
+    told = GateImpacts(gate, gate.standing().card, []).back("plan")
+    assert [(row.step, row.verdict) for row in told.ahead] == [
+        ("plan", ImpactVerdict.WILL), ("review", ImpactVerdict.WILL),
+    ]  # fmt: skip
+    decide(fork, "reject", then="back", back_to="plan", comment="cheaper")
+    advance_to_rest(fork)
+    assert trail(fork) == [("fork", "fork"), ("gate", "review"), ("rewind", "review"), ("step", "plan")]
+    assert open_gate(fork).title == "Book for 9?"
+    assert Checkpoint.objects.get(run=fork, kind="rewind").parent == Checkpoint.objects.get(run=run, seq=1).id
+    assert (state(run)["offer"], open_gate(run).title) == (10, "Book for 10?")
+    assert verify_run(fork) == verify_run(run) == []
+    decide(fork)
+    assert advance_to_rest(fork).status == "completed"
+    assert lines(ledger, words=2)[0] == "book 9"
+    assert f"to 1 of R-{run.pk}" in timeline_of(fork)
+
+
+def test_an_edit_at_a_gate_that_a_fork_opened_again_asks_anew_from_where_it_first_stood(ledger: str) -> None:
+    """The run failed for it, as the gate had first stood at a checkpoint of the run that it came from."""
+    run = advance_to_rest(make_run("booking", ledger=ledger))
+    decide(run)
+    advance_to_rest(run)
+    fork = fork_after(run, "book")
+    answer(fork, "do_again")
+    advance_to_rest(fork)
+    decide(fork, "edit", arguments={"offer": 7})
+    advance_to_rest(fork)
+    assert (fork.status, open_gate(fork).title) == ("waiting", "Book for 7?")
+    assert verify_run(fork) == []
+    timeline_of(fork)
