@@ -29,6 +29,7 @@ class Sent(NamedTuple):
 # server, a status with seconds, and where it has one its code, refuses it.
 Refusal = tuple[int, str] | tuple[int, str, str]
 Fate = Callable[[Sent], str | Refusal]
+Start = Callable[..., "Proxy"]
 
 
 class Proxy:

@@ -9,13 +9,14 @@ from typing import Any
 
 import httpx
 import pytest
-from holdpoint import Altered, Ask, AsyncHoldpoint, Holdpoint, KeyReused, StillOpen
+from holdpoint import Altered, Ask, Holdpoint
 from holdpoint.answers import Gate
 from holdpoint.errors import NotJson
 from holdpoint.exact_calls import VALUE, approved_arguments, digest_values, edited, encode_canonical
 
 from agents.models import Effect
 from tests.clients.world import WIRE, World, wires
+from tests.harness.examples import first_alone
 from tests.harness.waiting import PATIENCE
 
 Alter = Callable[[httpx.Request, bytes], bytes]
@@ -45,28 +46,8 @@ class Altering(httpx.HTTPTransport):
         )
 
 
-class AsyncAltering(httpx.AsyncHTTPTransport):
-    """The same, awaited."""
-
-    def __init__(self, alter: Alter) -> None:
-        super().__init__()
-        self.alter = alter
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        answer = await super().handle_async_request(request)
-        body = self.alter(request, await answer.aread())
-        return httpx.Response(
-            answer.status_code, headers={"Content-Type": answer.headers["Content-Type"]}, content=body
-        )
-
-
 def approves(hp: Holdpoint, did: list[Any]) -> None:
     with hp.approve("wire", WIRE) as call:
-        did.append(call.arguments)
-
-
-def resumes(hp: Holdpoint, did: list[Any]) -> None:
-    with hp.resume(hp.approve.defer("wire", WIRE).id) as call:
         did.append(call.arguments)
 
 
@@ -75,15 +56,6 @@ def approves_each(hp: Holdpoint, did: list[Any]) -> None:
         did.extend(call.arguments for call in calls)
 
 
-def calls_decorated(hp: Holdpoint, did: list[Any]) -> None:
-    @hp.requires_approval
-    def wire(to: str, amount: str) -> None:
-        did.append(amount)
-
-    wire(**WIRE)
-
-
-WAYS = [approves, resumes, approves_each, calls_decorated]
 ALTERED = [
     ("/effects$", '"120.00"', '"920.00"'),  # what the program gets
     ("/gates/[0-9]+$", '"120.00"', '"920.00"'),  # the card
@@ -93,7 +65,7 @@ ALTERED = [
 
 @pytest.mark.parametrize(
     ("way", "place", "was", "becomes"),
-    [*((way, *ALTERED[0]) for way in WAYS), *((approves, *altered) for altered in ALTERED[1:])],
+    first_alone([(approves_each, *ALTERED[0]), *((approves, *altered) for altered in reversed(ALTERED))], 2),
 )
 def test_what_differs_from_what_people_approved_is_not_done(
     world: World, way: Callable[[Holdpoint, list[Any]], None], place: str, was: str, becomes: str
@@ -107,32 +79,18 @@ def test_what_differs_from_what_people_approved_is_not_done(
     assert Effect.objects.get(run=gate.run_id).status == "failed"
 
 
-def test_the_awaited_client_and_a_question_refuse_it_too(world: World) -> None:
-    async def asks(hp: AsyncHoldpoint) -> Any:
-        return await hp.ask("wire", WIRE)
-
-    told = world.awaits(asks, transport=AsyncAltering(altering("/outcome$", '"120.00"', '"920.00"')))
+def test_a_question_refuses_it_too_and_an_edit_that_the_outcome_does_not_tell_is_not_done(world: World) -> None:
+    """People's edits are told to the model: a change of which nothing is said would be somebody else's."""
+    told: Any = world.runs(
+        lambda hp: hp.ask("wire", WIRE), transport=Altering(altering("/outcome$", '"120.00"', '"920.00"'))
+    )
     world.decides()
     with pytest.raises(Altered, match="not those that people approved"):
         told.result(PATIENCE)
-
-
-def test_an_edit_that_the_outcome_does_not_tell_is_not_done(world: World) -> None:
-    """People's edits are told to the model: a change of which nothing is said would be somebody else's."""
     told = world.runs(wires, transport=Altering(altering("/outcome$", '"edits":{"wire":[', '"edits":{"other":[')))
     gate = world.decides("edit", arguments={"wire": {**WIRE, "amount": "100.00"}})
     with pytest.raises(Altered, match=rf"People were asked at gate {gate.pk} about other arguments of wire"):
         told.result(PATIENCE)
-
-
-def test_arguments_that_changed_over_a_restart_are_not_done_under_the_old_approval(world: World) -> None:
-    key = "invoice-7"
-    with world.client() as hp, pytest.raises(StillOpen):
-        wires(hp, key=key, timeout=0.0)
-    gate = world.decides()
-    with world.client() as hp, pytest.raises(KeyReused):
-        hp.approve("wire", {**WIRE, "amount": "920.00"}, state={"invoice": 7}, title="Pay invoice 7", key=key)
-    assert not Effect.objects.filter(run=gate.run_id).exists()
 
 
 ASKED: dict[str, Any] = {"path": "a", "lines": [1, 2], "deep": {"a/b": 1, "~": None}}
@@ -164,10 +122,8 @@ def test_arguments_that_nobody_approved_are_refused(got: dict[str, Any]) -> None
         approved_arguments(decided(ASKED), "write", got)
     with pytest.raises(Altered, match="People were asked at gate 4 about other arguments of write"):
         approved_arguments(decided(got), "write", got, asked=ASKED)
-
-
-def test_the_order_of_names_says_nothing() -> None:
-    assert approved_arguments(decided(ASKED), "write", dict(reversed(ASKED.items())), asked=ASKED) == ASKED
+    turned = dict(reversed(ASKED.items()))  # the order of names says nothing
+    assert approved_arguments(decided(ASKED), "write", turned, asked=ASKED) == ASKED
 
 
 def test_another_card_than_people_decided_on_is_refused() -> None:
@@ -220,19 +176,13 @@ def test_peoples_edits_are_what_is_done(edits: list[dict[str, Any]], got: dict[s
         approved_arguments(decided(smuggled), "write", smuggled, asked=ASKED, edits=edits)
 
 
-@pytest.mark.parametrize(
-    "edit",
-    [
+def test_an_edit_that_does_not_fit_and_what_has_no_digest_is_refused() -> None:
+    for edit in (
         {"op": "move", "path": "/path", "from": "/lines"}, {"op": "remove", "path": "/nothing"},
         {"op": "add", "path": "/lines/9", "value": 1}, {"op": "replace", "path": "/path/x", "value": 1},
-    ],
-)  # fmt: skip
-def test_an_edit_that_does_not_fit_is_refused(edit: dict[str, Any]) -> None:
-    with pytest.raises(Altered, match="does not fit"):
-        edited(ASKED, [edit])
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), "\ud800"])
-def test_what_json_cannot_hold_has_no_digest(value: object) -> None:
-    with pytest.raises(NotJson):
-        digest_values({"a": value})
+    ):  # fmt: skip
+        with pytest.raises(Altered, match="does not fit"):
+            edited(ASKED, [edit])
+    for value in (float("nan"), float("inf"), object(), "\ud800"):
+        with pytest.raises(NotJson):
+            digest_values({"a": value})

@@ -1,6 +1,7 @@
 """A program asks with the client, called or awaited: what people say is what it gets, and what it says is reported.
 
-Nothing is taken for done that nobody said was, and what a program gets wrong is refused before anybody is asked.
+Nothing is taken for done that nobody said was, and what a program gets wrong is refused before anybody is asked. Also
+several actions at one gate, many questions in one call, and what belongs to one conversation.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
+import holdpoint
 import pytest
 from holdpoint import (
     Answered,
@@ -17,9 +20,11 @@ from holdpoint import (
     AsyncHoldpoint,
     Expired,
     Holdpoint,
+    HoldpointError,
     Invalid,
     NotDone,
     NotFound,
+    Posting,
     Problem,
     Question,
     Quote,
@@ -30,6 +35,8 @@ from holdpoint import (
     Unknown,
     Unreachable,
     Withdrawn,
+    question,
+    question_each,
 )
 
 from agents.models import Effect
@@ -37,10 +44,9 @@ from approvals.gates import closing, questions, thread
 from approvals.models import Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
+from tests.agents.remote.outside_program import decide
 from tests.clients.world import POOL, WIRE, Got, World, ended, wires, wires_awaited
-from tests.conftest import SharedWeb
 from tests.factories import ann
-from tests.harness.examples import first_alone
 from tests.harness.waiting import PATIENCE, until
 
 
@@ -74,66 +80,48 @@ def test_a_no_is_raised_with_its_words(world: World, way: str) -> None:
     assert not Effect.objects.filter(run=gate.run_id).exists()
 
 
-def test_an_answer_in_its_place_is_raised_as_a_value(world: World, way: str) -> None:
-    told = start(world, way, respond=True)
-    gate = world.decides("", verdicts={"wire": {"verdict": "respond", "response": "Paid by card already."}})
-    with pytest.raises(Answered) as answered:
-        told.result(PATIENCE)
-    assert (answered.value.answer, answered.value.by) == ("Paid by card already.", "Ann Okafor")
-    assert ended(gate.run_id)["wire_result"] == "Paid by card already."
-
-
-def test_a_deadline_that_passed_is_no_no(world: World, way: str) -> None:
-    told = start(world, way)
-    gate = world.gate()
-    closing.pass_deadline(gate)
-    closing.expire(gate, by=SYSTEM)
-    with pytest.raises(Expired, match="Nobody answered"):
-        told.result(PATIENCE)
-    assert Run.objects.get(pk=gate.run_id).status == "cancelled"
-
-
-def test_a_gate_that_was_withdrawn_says_why(world: World, way: str) -> None:
-    told = start(world, way)
-    gate = world.gate()
-    closing.withdraw(gate, by=SYSTEM, reason="The invoice was void.")
-    with pytest.raises(Withdrawn, match=r"The invoice was void\."):
-        told.result(PATIENCE)
-
-
-def test_nobody_decides_in_the_time_that_is_given(world: World, way: str) -> None:
-    told = start(world, way, timeout=0.0)
-    with pytest.raises(StillOpen) as still:
-        told.result(PATIENCE)
-    assert still.value.gate == world.gate().pk
-    assert Gate.objects.get(pk=still.value.gate).status == "open"
-
-
-def left(world: World, error: BaseException) -> Effect:
-    """The effect after its block was left by this error."""
+def test_what_is_not_to_be_done_is_raised_as_why(world: World) -> None:
     with world.client() as hp:
-        gate = world.allowed(hp)
-        with pytest.raises(type(error)), hp.resume(gate, timeout=PATIENCE):
-            raise error
-    return Effect.objects.get(run__team=world.team)
+        answered = hp.approve.defer("wire", WIRE, respond=True)
+        with pytest.raises(StillOpen) as still, hp.resume(answered.id, timeout=0.0):
+            raise AssertionError("it was allowed")
+        assert (still.value.gate, still.value.url) == (answered.id, f"{world.url}/gates/{answered.id}/")
+        world.decides("", verdicts={"wire": {"verdict": "respond", "response": "Paid by card already."}})
+        silent, void = [hp.approve.defer("wire", WIRE) for _ in range(2)]
+        gate = Gate.objects.get(pk=silent.id)
+        closing.pass_deadline(gate)
+        closing.expire(gate, by=SYSTEM)
+        assert hp.withdraw(void.id, "The invoice was void.").status == "withdrawn"
+        for asked, error, words in (
+            (answered, Answered, "Ann Okafor answered instead"), (silent, Expired, "Nobody answered"),
+            (void, Withdrawn, "The invoice was void"),
+        ):  # fmt: skip
+            with pytest.raises(error, match=words) as refused, hp.resume(asked.id, timeout=PATIENCE):
+                raise AssertionError("it was allowed")
+            assert Run.objects.get(pk=asked.run).status == ("completed" if error is Answered else "cancelled")
+            assert refused.value.gate == asked.id
+        with pytest.raises(Problem, match="The gate was withdrawn"):
+            hp.withdraw(void.id)
+        with pytest.raises(Answered) as told, hp.resume(answered.id):
+            raise AssertionError("it was allowed")
+    assert told.value.answer == ended(answered.run)["wire_result"] == "Paid by card already."
 
 
-@pytest.mark.parametrize(
-    ("error", "status", "words"),
-    [
+def test_what_is_raised_decides_between_failed_and_unknown(world: World) -> None:
+    cases: list[tuple[BaseException, str, str]] = [
         (ValueError("line one\nline two"), "unknown", "ValueError: line one line two"),
         (NotDone("refused at the door"), "failed", "refused at the door"),
         # Of a call inside of the work: it was taken for the report's own, and the effect was not reported at all.
         (Unreachable("No answer within 60 s."), "unknown", "Unreachable: No answer within 60 s."),
-        pytest.param(KeyboardInterrupt(), "unknown", "KeyboardInterrupt: ", marks=pytest.mark.long),
-        pytest.param(SystemExit(3), "unknown", "SystemExit: 3", marks=pytest.mark.long),
-    ],
-)
-def test_what_is_raised_decides_between_failed_and_unknown(
-    world: World, error: BaseException, status: str, words: str
-) -> None:
-    row = left(world, error)
-    assert (row.status, row.error.strip()) == (status, words.strip())
+        (KeyboardInterrupt(), "unknown", "KeyboardInterrupt:"),
+    ]
+    with world.client() as hp:
+        for error, status, words in cases:
+            gate = world.allowed(hp)
+            with pytest.raises(type(error)), hp.resume(gate, timeout=PATIENCE):
+                raise error
+            row = Effect.objects.get(run__gates=gate)
+            assert (row.status, row.error.strip()) == (status, words)
 
 
 def test_what_is_forgotten_is_unknown_and_warned_of(world: World) -> None:
@@ -145,13 +133,18 @@ def test_what_is_forgotten_is_unknown_and_warned_of(world: World) -> None:
     assert world.gate("recovery").asked.title == "Did “wire” happen? wire"
 
 
-def test_what_was_said_before_an_error_stands(world: World) -> None:
+def test_a_report_stands_whatever_comes_after_it(world: World) -> None:
     with world.client() as hp:
         gate = world.allowed(hp)
         approval = hp.resume(gate, timeout=PATIENCE)
-        approval.__enter__().done({"id": "tx_1"})
+        call = approval.__enter__()
+        call.done({"id": "tx_1"})
+        with pytest.raises((ReportedBefore, RunEnded)):
+            call.done({"id": "tx_2"})
+        call.failed("It was not.")  # evidence, which people see
         approval.__exit__(KeyError, KeyError("later"), None)
-    assert Effect.objects.get(run__team=world.team).status == "done"
+    row = Effect.objects.get(run__gates=gate)
+    assert (row.status, row.returned["wire_result"]) == ("done", {"id": "tx_1"})
 
 
 def test_a_failure_that_may_be_tried_again_is_handed_out_under_the_same_key(world: World) -> None:
@@ -195,16 +188,6 @@ def test_a_task_that_is_cancelled_reports_that_nobody_knows(world: World) -> Non
     assert (row.status, row.error.strip()) == ("unknown", "CancelledError:")
 
 
-def test_what_is_not_needed_any_more_is_taken_back(world: World) -> None:
-    with world.client() as hp:
-        gate = hp.approve.defer("wire", WIRE).id
-        assert hp.withdraw(gate, "The invoice was cancelled.").status == "withdrawn"
-        with pytest.raises(Withdrawn, match=r"The invoice was cancelled\."), hp.resume(gate, timeout=PATIENCE):
-            pass
-        with pytest.raises(Problem, match="The gate was withdrawn"):
-            hp.withdraw(gate)
-
-
 def test_without_its_block_nobody_goes_on_without_people_and_what_was_allowed_is_unknown(world: World) -> None:
     """`hp.approve(…)` alone asked nobody, so that the lines after it ran as if people had been asked."""
     world_decides = POOL.submit(world.decides)
@@ -226,73 +209,235 @@ def test_an_awaited_one_without_its_block_is_warned_of() -> None:
 MAIL = {"text": "Where is my money?"}
 
 
-@pytest.mark.parametrize(
-    ("asks", "words"),
-    [
-        (lambda hp: hp.approve_each.defer([], title="Nothing"), r"/actions: .*at least one action"),
-        (lambda hp: hp.approve_each.defer([Ask("wire", WIRE), Ask("wire", WIRE)], title="Twice"), "wire is used twice"),
-        (lambda hp: hp.approve.defer("wire", WIRE, pinned=["iban"]), "iban"),
-        (lambda hp: hp.approve.defer("wire", WIRE, state={"mail": MAIL},
-                                     quotes=[Quote(label="Marit", pointer="/letter/text")]), "/letter/text"),
-        (lambda hp: hp.approve.defer("wire", WIRE, state={"wire": 1}), "is the name of an action"),
-        (lambda hp: hp.approve.defer("wire", WIRE, schema={"type": "object", "required": ["iban"]}), "iban"),
-        (lambda hp: hp.approve.defer("wire", WIRE, policy="nobody-knows-it"), "/policy"),
-        (lambda hp: hp.approve.defer("a wire", WIRE), "/actions/0/id"),
-    ],
-)  # fmt: skip
-def test_a_question_that_cannot_be_asked_names_the_place(
-    world: World, asks: Callable[[Holdpoint], Any], words: str
-) -> None:
-    with world.client() as hp, pytest.raises(Invalid, match=words) as refused:
-        asks(hp)
-    assert refused.value.errors
-    assert not Gate.objects.filter(team=world.team).exists()
-
-
-def test_a_state_that_is_too_large_says_how_large_it_may_be(shared_web: SharedWeb) -> None:
-    world = World(shared_web({"HOLDPOINT_STATE_LIMIT": "100000"}))
-    with world.client() as hp, pytest.raises(Problem, match="the limit is") as refused:
-        hp.approve.defer("wire", {**WIRE, "note": "x" * 200_000})
-    assert refused.value.status in (413, 422)
-
-
-def test_a_gate_that_is_not_there_is_not_resumed(world: World) -> None:
+def test_a_question_that_cannot_be_asked_names_the_place(world: World) -> None:
     with world.client() as hp:
+        wire, each = partial(hp.approve.defer, "wire", WIRE), hp.approve_each.defer
+        wrong: list[tuple[Callable[[], Any], str]] = [
+            (lambda: each([], title="Nothing"), r"/actions: .*at least one action"),
+            (lambda: each([Ask("wire", WIRE), Ask("wire", WIRE)], title="Twice"), "wire is used twice"),
+            (lambda: wire(pinned=["iban"]), "iban"),
+            (lambda: wire(state={"a": MAIL}, quotes=[Quote(label="Marit", pointer="/letter/text")]), "/letter/text"),
+            (lambda: wire(state={"wire": 1}), "is the name of an action"),
+            (lambda: wire(schema={"type": "object", "required": ["iban"]}), "iban"),
+            (lambda: wire(policy="nobody-knows-it"), "/policy"),
+            (lambda: hp.approve.defer("a wire", WIRE), "/actions/0/id"),
+        ]
+        for asks, words in wrong:
+            with pytest.raises(Invalid, match=words) as refused:
+                asks()
+            assert refused.value.errors
         for goes_on in (hp.resume, hp.resume_each, hp.said):
             with pytest.raises(NotFound):
                 goes_on(987654321)
+    assert not Gate.objects.filter(team=world.team).exists()
 
 
-def test_a_second_report_changes_nothing(world: World) -> None:
-    with world.client() as hp:
-        gate = hp.approve.defer("wire", WIRE)
-        world.decides()
-        with hp.resume(gate.id, timeout=PATIENCE) as call:
-            call.done({"id": "tx_1"})
-            with pytest.raises((ReportedBefore, RunEnded)):
-                call.done({"id": "tx_2"})
-            call.failed("It was not.")  # evidence, which people see
-    row = Effect.objects.get(run=gate.run)
-    assert (row.status, row.returned["wire_result"]) == ("done", {"id": "tx_1"})
-
-
-@pytest.mark.parametrize("fails", first_alone([False, True]))
-@pytest.mark.parametrize("way", ["called", "awaited"])
-def test_a_question_is_answered_while_the_program_waits_and_the_gate_stays_open(
-    world: World, way: str, fails: bool
-) -> None:
+def test_questions_are_answered_while_the_program_waits_and_the_gate_stays_open(world: World, way: str) -> None:
     def answer(question: Question) -> str:
-        if fails:
+        if question.text == "Who?":
             raise ValueError("no idea")
         return f"{question.by}: {question.text} Because."
 
-    more = {"on_question": answer}
-    done = world.runs(wires, **more) if way == "called" else world.awaits(wires_awaited, **more)
+    done = world.runs(wires, on_question=answer) if way == "called" else world.awaits(wires_awaited, on_question=answer)
     gate = world.gate()
-    questions.ask(gate, by=ann(world.team), text="Why?", key="k")
-    [said] = until(lambda: [each for each in thread.of_gate(gate) if each.by_agent], what="it answers")
-    assert (said.kind, said.text) == (
-        ("gate.unanswered", "ValueError: no idea") if fails else ("gate.answered", "Ann Okafor: Why? Because.")
-    )
+    for text in ("Why?", "Who?"):
+        questions.ask(gate, by=ann(world.team), text=text, key=text)
+    said = until(lambda: [each for each in thread.of_gate(gate) if each.by_agent][1:] and thread.of_gate(gate))
+    assert [(each.kind, each.text) for each in said if each.by_agent] == [
+        ("gate.answered", "Ann Okafor: Why? Because."), ("gate.unanswered", "ValueError: no idea"),
+    ]  # fmt: skip
     world.decides()
     assert done.result(PATIENCE)["arguments"]["amount"] == "120.00"
+
+
+REPLY = {"to": "ellery@example.org", "text": "It is paid."}
+
+
+BOTH = [Ask("wire", WIRE, pinned=["amount"], idempotent=True), Ask("mail", REPLY, respond=True)]
+
+
+QUOTED: dict[str, Any] = {
+    "state": {"mail_in": {"text": "Where is my money?"}},
+    "quotes": [Quote(label="Marit Ellery", pointer="/mail_in/text", role="by mail")],
+}
+
+
+Told = dict[str, Any]
+
+
+def started(world: World, way: str) -> Future[Told]:
+    """Do what people allow of two actions."""
+
+    def does_both(hp: Holdpoint) -> Told:
+        done: Told = {}
+        with hp.approve_each(BOTH, title="Pay and tell", **QUOTED) as calls:
+            for call in calls:
+                done[call.name] = call.arguments
+                call.done({"did": call.name})
+        return {"done": done, "refused": calls.refused, "answers": calls.answers, "results": calls.results}
+
+    async def does_both_awaited(hp: AsyncHoldpoint) -> Told:
+        done: Told = {}
+        async with hp.approve_each(BOTH, title="Pay and tell", **QUOTED) as calls:
+            async for call in calls:
+                done[call.name] = call.arguments
+                await call.done({"did": call.name})
+        return {"done": done, "refused": calls.refused, "answers": calls.answers, "results": calls.results}
+
+    return world.runs(does_both) if way == "called" else world.awaits(does_both_awaited)
+
+
+def test_all_of_them_are_asked_at_one_gate_and_done_one_after_the_other(world: World, way: str) -> None:
+    told = started(world, way)
+    gate = world.gate()
+    assert [action.id for action in gate.asked.actions] == ["wire", "mail"]
+    assert [(quote.label, quote.pointer, quote.role) for quote in gate.asked.quotes] == [
+        ("Marit Ellery", "/mail_in/text", "by mail")
+    ]
+    world.decides("edit", arguments={"wire": {**WIRE, "amount": "1.00"}})
+    got = told.result(PATIENCE)
+    assert got["done"] == {"wire": {**WIRE, "amount": "1.00"}, "mail": REPLY}
+    assert got["results"] == {"wire": {"did": "wire"}, "mail": {"did": "mail"}}
+    assert ended(gate.run_id)["mail_result"] == {"did": "mail"}
+    assert Gate.objects.filter(team=world.team).count() == 1
+
+
+def test_what_is_refused_or_answered_for_is_not_done(world: World, way: str) -> None:
+    told = started(world, way)
+    respond = {"verdict": "respond", "response": "I rang her."}
+    world.decides("", verdicts={"wire": {"verdict": "reject", "reason": "Not this month."}, "mail": respond})
+    got = told.result(PATIENCE)
+    assert got["done"] == {}
+    assert {name: (each.by, each.reason) for name, each in got["refused"].items()} == {
+        "wire": ("Ann Okafor", "Not this month.")
+    }
+    assert got["answers"] == {"mail": "I rang her."}
+
+
+def test_another_process_goes_on_with_what_is_not_done(world: World) -> None:
+    with world.client() as hp:
+        gate = hp.approve_each.defer(BOTH, title="Pay and tell").id
+        with pytest.raises(HoldpointError, match="resume_each"):
+            hp.resume(gate)
+        world.decides()
+        with hp.resume_each(gate, timeout=PATIENCE) as calls:
+            for call in calls:
+                call.done({"did": call.name})
+                break
+        with hp.resume_each(gate, timeout=PATIENCE) as calls:
+            assert [call.name for call in calls if call.done({"did": "mail"}) is None] == ["mail"]
+        assert calls.results == {"wire": {"did": "wire"}, "mail": {"did": "mail"}}
+        with hp.resume_each(gate, timeout=PATIENCE) as calls:
+            assert list(calls) == []
+        assert calls.results["wire"] == {"did": "wire"}
+    assert Effect.objects.filter(run__team=world.team).count() == 2
+
+
+def test_what_nothing_is_said_of_is_unknown_and_the_next_is_not_begun(world: World) -> None:
+    with world.client() as hp:
+        gate = hp.approve_each.defer([Ask("wire", WIRE), Ask("mail", REPLY)], title="Pay and tell").id
+        world.decides()
+        approval = hp.resume_each(gate, timeout=2.0)
+        each = iter(approval.__enter__())
+        assert next(each).name == "wire"
+        with pytest.warns(RuntimeWarning, match="wire was left without"), pytest.raises(Unknown):
+            next(each)
+    assert [(each.step, each.status) for each in Effect.objects.filter(run__team=world.team)] == [("wire", "unknown")]
+
+
+def test_questions_are_answered_and_leave_no_run_in_the_queue(world: World) -> None:
+    told = world.runs(lambda hp: hp.ask("deploy", {"version": "4.2"}, title="Deploy 4.2 now?", respond=True))
+    gate = world.decides("edit", arguments={"deploy": {"version": "4.1"}}, comment="Not that one.")
+    said = told.result(PATIENCE)
+    assert (said.arguments, said.changes) == ({"version": "4.1"}, ["version is now '4.1'"])
+    assert (said.decision.verdict, said.decision.by, said.decision.comment) == ("edit", "Ann Okafor", "Not that one.")
+    assert said.url == f"{world.url}/gates/{gate.pk}/"
+    with world.client() as hp:
+        colour = hp.ask.defer("colour", title="Which colour?", respond=True)
+        assert colour.url == f"{world.url}/gates/{colour.id}/"
+        world.decides("", verdicts={"colour": {"verdict": "respond", "response": "Green."}})
+        assert Run.objects.get(pk=colour.run).plan.version.startswith("posted-")
+        assert not Gate.objects.get(pk=colour.id).outcome.grants.exists()
+        assert hp.said(colour.id, timeout=PATIENCE).answer == "Green."
+        with pytest.raises(StillOpen) as still:
+            hp.ask("deploy", timeout=0.0)
+        world.decides("reject", comment="Not today.")
+        with pytest.raises(Rejected, match=r"Not today\."):
+            hp.said(still.value.gate)
+    for run in (gate.run_id, colour.run):
+        assert Run.objects.get(pk=run).status == "completed"
+        assert not Effect.objects.filter(run=run).exists()
+
+
+def test_what_is_asked_in_one_conversation_is_one_thread(world: World) -> None:
+    async def program(hp: AsyncHoldpoint) -> list[int]:
+        @hp.requires_approval
+        async def wire(amount: str) -> str:
+            return amount
+
+        with hp.thread("chat-7"):
+            first = await wire.defer("1.00")
+            second = await hp.approve.defer("wire", WIRE)
+        return [first.run, second.run, (await hp.approve.defer("wire", WIRE)).run]
+
+    runs = world.awaits(program).result(PATIENCE)
+    assert [Run.objects.get(pk=run).thread for run in runs] == ["chat-7", "chat-7", ""]
+    with world.client() as hp, holdpoint.thread("chat-8"):
+        assert Run.objects.get(pk=hp.approve.defer("wire", WIRE, thread="chat-9").run).thread == "chat-9"
+
+
+def test_a_run_that_goes_on_is_let_go_of_once_its_effect_is_told(world: World) -> None:
+    """It stayed claimed until the lease was over, half a minute, though its program did nothing more in it."""
+    with world.client(lease=30.0) as hp:
+        gate = hp.approve_each.defer([Ask("wire", WIRE), Ask("mail", REPLY)], title="Pay and tell")
+        world.decides()
+        with hp.resume_each(gate.id, timeout=PATIENCE) as calls:
+            next(iter(calls)).done()
+        until(lambda: Run.objects.get(pk=gate.run).status == "queued", what="the run is let go of")
+
+
+def two_questions() -> list[Posting]:
+    return [
+        question("wire", WIRE, title="Pay invoice 7", thread="night"),
+        question_each([Ask("wire", WIRE), Ask("mail", {"to": "ACME"})], title="Pay and tell"),
+    ]
+
+
+def test_each_is_a_gate_of_its_own_and_gone_on_with_by_its_number(world: World) -> None:
+    with world.client() as hp:
+        first, second = hp.defer_all(two_questions(), key="nightly-17")
+        assert hp.defer_all(two_questions(), key="nightly-17") == [first, second]
+        assert [each.asked.title for each in Gate.objects.filter(team=world.team).order_by("pk")] == [
+            "Pay invoice 7", "Pay and tell",
+        ]  # fmt: skip
+        assert set(world.team.runs.values_list("client__deferred", flat=True)) == {True}
+        decide(Gate.objects.get(pk=first.id))
+        with hp.resume(first.id, timeout=PATIENCE) as call:
+            call.done({"id": call.arguments["to"]})
+    assert ended(first.run)["wire_result"] == {"id": "ACME"}
+    assert Gate.objects.get(pk=second.id).status == "open"
+
+
+async def test_only_asked_and_awaited(world: World) -> None:
+    async def asks() -> str:
+        async with world.awaited() as hp:
+            [pending] = await hp.defer_all([question("deploy", {"version": "4.2"})], ask_only=True)
+            return (await hp.said(pending.id, timeout=PATIENCE)).decision.by
+
+    told = world.awaits(lambda _: asks())
+
+    await asyncio.to_thread(world.decides)
+    assert await asyncio.to_thread(told.result, PATIENCE)
+    [gate] = await asyncio.to_thread(lambda: list(Gate.objects.filter(team=world.team)))
+    assert gate.asked.allows == (), "nothing is done after it"
+
+
+def test_none_asks_nothing_and_others_agents_are_asked_apart(world: World) -> None:
+    with world.client() as hp:
+        assert hp.defer_all([]) == []
+        with pytest.raises(ValueError, match="one agent and team"):
+            hp.defer_all([question("wire", WIRE), question("wire", WIRE, agent="another")])
+        with pytest.raises(Invalid) as refused:
+            hp.defer_all([question("wire", WIRE), question("wi re", WIRE)])
+    assert "/gates/1/actions/0/id" in str(refused.value)
+    assert not Gate.objects.filter(team=world.team).exists()

@@ -1,41 +1,50 @@
-"""The client's rules without a network: an operation's steps are answered by the test, and no time passes."""
+"""The client's rules without a network: an operation's steps are answered by the test, and no time passes.
+
+What a model is told of something that is not done says what to do instead, and a time only as a fact: "Ask again after
+23:50:30 UTC" after two rejections was taken for an order, and the agent asked until somebody said yes.
+"""
 
 from __future__ import annotations
 
 import inspect
 import json
 import re
-import threading
-from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Annotated, Any
 
-import httpx
 import pytest
 from holdpoint import (
     AsyncHoldpoint,
     BadAnswer,
+    Expired,
     Holdpoint,
     NotConfigured,
     Problem,
+    Rejected,
     StaleToken,
+    TooMany,
     Unreachable,
+    Withdrawn,
     json_pointer,
 )
-from holdpoint.answers import Events
+from holdpoint.answers import Ending, Events, Gate
 from holdpoint.calls import in_words, result_as_json
 from holdpoint.decorating import Signature
-from holdpoint.drivers import Threads
+from holdpoint.endings import INSTEAD, gate_refusal
+from holdpoint.errors import make_problem
 from holdpoint.json_pointer import MISSING
+from holdpoint.langgraph.interrupts import NOBODY
+from holdpoint.mcp import asking, tools
 from holdpoint.posting import Step, post_gate, question
 from holdpoint.runs import Held, await_outcome, beating
-from holdpoint.sending import Api, Habits, Keep, Lost, Op, Pause, Reply, Request, Send
-from holdpoint.tool_runs.plan import ToolCall, Words
+from holdpoint.sending import Api, Habits, Lost, Op, Pause, Reply, Send
+from holdpoint.tool_runs.plan import ToolCall, Verdict, Words
 from pydantic import BaseModel, Field
 
-from agents.api.programs.versions import StepBody
-from tests.harness.waiting import PATIENCE
+from agents.api.agents import StepBody
+from approvals.errors import AskedTooOften, AskedTooSoon
 
 OPEN = {"gate": 4, "run": 2, "status": "open", "version": 1, "grants": [], "outcome": None, "edits": {}}
 
@@ -114,13 +123,22 @@ def test_it_waits_for_as_long_as_it_is_asked_to(said: str, wait: float | None) -
     assert pauses == [wait] if wait else 0 < pauses[0] <= 0.2
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 410, 413, 422])
-def test_no_other_refusal_is_tried_again(status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "code", "more"),
+    [
+        *((status, "stale_token", {}) for status in (400, 401, 403, 404, 405, 409, 410, 413, 422)),
+        # People were asked a third time by nobody's will where the pause was shorter than the client's patience.
+        (429, "rejected_before", {"retry-after": "0"}),
+        (429, "", {"retry-after": "3600"}),
+    ],
+)
+def test_no_other_refusal_is_tried_again(status: int, code: str, more: dict[str, str]) -> None:
     clock = Clock()
-    document = {"detail": "Do this.", "code": "stale_token", "errors": [{"parameter": "/a", "detail": "is bad"}]}
-    with pytest.raises(StaleToken, match=r"Do this\. \(\d+ stale_token\)\n  /a: is bad") as refused:
-        clock.run(clock.api().get("events", Events), [reply(status, document)])
-    assert (refused.value.status, len(clock.steps)) == (status, 1)
+    document = {"detail": "Do this.", "code": code, "errors": [{"parameter": "/a", "detail": "is bad"}]}
+    with pytest.raises(Problem, match=rf"Do this\. \({status}.*\)\n  /a: is bad") as refused:
+        clock.run(clock.api().get("events", Events), [reply(status, document, **more)])
+    assert (refused.value.status, refused.value.code, len(clock.steps)) == (status, code, 1)
+    assert isinstance(refused.value, {"stale_token": StaleToken, "rejected_before": TooMany}.get(code, Problem))
 
 
 @pytest.mark.parametrize(
@@ -169,10 +187,14 @@ def test_a_signature_is_described_and_goes_there_and_back() -> None:
 
 
 def test_arguments_are_pinned_by_name_or_pointer() -> None:
+    """The pointer to a name with a slash was written without its escape, and named another place."""
     posting = question("wire", {"a/b": 1}, pinned=["a/b", "/c"], schema=Size)
     action = posting.body["actions"][0]
     assert action["pinned"] == ["/a~1b", "/c"]
     assert action["schema"]["title"] == "Size"
+    call = ToolCall(id="wire", tool="wire", call="call-1", arguments={"to/from": "ACME"})
+    [asked] = Words(pinned=["to/from"]).card("teller", [call]).actions
+    assert asked.pinned == ["/to~1from"]
 
 
 @pytest.mark.parametrize(
@@ -229,20 +251,15 @@ def test_a_heartbeat_that_is_refused_while_a_request_is_under_way_does_not_tell_
         held.check()
 
 
-@pytest.mark.parametrize("value", [float("nan"), {"deep": [float("inf")]}])
-def test_what_json_cannot_say_is_refused_and_not_asked_as_null(value: Any) -> None:
+def test_what_cannot_be_sent_is_refused_at_once() -> None:
     clock = Clock()
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        clock.run(post_gate(clock.api(), question("wire", {"amount": value})), [Lost("")])
-    assert clock.sent == []
-    assert result_as_json(value) == repr(value)
-
-
-@pytest.mark.parametrize("key", ["invoice é", "invoice 7", "two\nlines", "x" * 201])
-def test_a_key_that_cannot_be_sent_is_refused_at_once(key: str) -> None:
-    clock = Clock()
-    with pytest.raises(ValueError, match="1 to 200 printable ASCII"):
-        clock.run(post_gate(clock.api(), question("wire", {}, key=key)), [Lost("LocalProtocolError")])
+    for value in (float("nan"), {"deep": [float("inf")]}):
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            clock.run(post_gate(clock.api(), question("wire", {"amount": value})), [Lost("")])
+        assert result_as_json(value) == repr(value)
+    for key in ("invoice é", "invoice 7", "two\nlines", "x" * 201):
+        with pytest.raises(ValueError, match="1 to 200 printable ASCII"):
+            clock.run(post_gate(clock.api(), question("wire", {}, key=key)), [Lost("LocalProtocolError")])
     assert clock.sent == []
 
 
@@ -269,101 +286,81 @@ VALUE: Any = {"a/b": [{"~1": "found"}], "": 0}
     ],
 )  # fmt: skip
 def test_a_pointer_is_read_and_written_alike(pointer: str, parts: list[str], there: Any) -> None:
+    """The first part of what is none was dropped: a reference to `#anchor` was one to the whole schema."""
     assert json_pointer.parts_of(pointer) == parts
     assert json_pointer.pointer_to(*parts) == pointer
     assert json_pointer.get(VALUE, pointer) == there
-
-
-def test_what_is_no_pointer_leads_nowhere() -> None:
-    """Its first part was dropped: a reference to `#anchor` was one to the whole schema."""
     with pytest.raises(ValueError, match="'anchor' is no JSON Pointer"):
         json_pointer.parts_of("anchor")
     assert json_pointer.get(VALUE, "anchor") is MISSING
 
 
-def test_a_pinned_argument_with_a_slash_in_its_name_is_found() -> None:
-    """The pointer to it was written without its escape, and named another place."""
-    call = ToolCall(id="wire", tool="wire", call="call-1", arguments={"to/from": "ACME"})
-    [action] = Words(pinned=["to/from"]).card("teller", [call]).actions
-    assert action.pinned == ["/to~1from"]
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-class HoldingServer(ThreadingHTTPServer):
-    """Holds each request until it is told to answer."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Answering)
-        self.asked, self.answer = threading.Event(), threading.Event()
+ORDERS = re.compile(
+    r"\b(ask|try|send|come|call)\b[^.]*\bagain\b[^.]*\b(after|at|later|then|when|until|in|once) ?", re.IGNORECASE
+)
 
 
-class Answering(BaseHTTPRequestHandler):
-    server: HoldingServer
-
-    def do_GET(self) -> None:
-        self.server.asked.set()
-        self.server.answer.wait(PATIENCE)
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+NOW = datetime(2026, 3, 2, 23, 40, 30, tzinfo=UTC)
 
 
-class Connections(httpx.HTTPTransport):
-    """The real connections; writes down what happened to them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.happened: list[str] = []
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        answer = super().handle_request(request)
-        self.happened.append("answered")
-        return answer
-
-    def close(self) -> None:
-        self.happened.append("closed")
-        super().close()
+UNTIL = NOW + timedelta(minutes=10)
 
 
-@pytest.fixture
-def server() -> Iterator[HoldingServer]:
-    """A server that holds requests."""
-    with HoldingServer() as made:
-        threading.Thread(target=made.serve_forever, daemon=True).start()
-        yield made
-        made.shutdown()
+KNOWN: dict[str, Any] = {"gate": 7, "run": 3, "url": "http://h/gates/7/"}
 
 
-def sent_beside() -> Op[None]:
-    """Send one request in the background."""
-    yield Keep(Send(Request("GET", "")) for _ in range(1))
+def ended(kind: str, **more: Any) -> Gate:
+    """A gate about one payment that ended so."""
+    ending = {"kind": kind, "by": "Ann", "at": NOW, "feedback": "Not this month", **more}
+    made: Any = Gate
+    gate: Gate = made.model_construct(outcome=Ending.model_validate(ending))
+    return gate
 
 
-def test_a_request_of_the_background_ends_before_the_connections_are_closed(server: HoldingServer) -> None:
-    # httpx forgets a connection that is made while it closes the others: nobody closed it, and it stayed open.
-    connections = Connections()
-    driver = Threads(f"http://127.0.0.1:{server.server_port}", "token", transport=connections)
-    driver.run(sent_beside())
-    assert server.asked.wait(PATIENCE)
-    [(thread, stop)] = driver.beside.items()
-
-    def stop_and_answer() -> None:
-        stop()
-        server.answer.set()
-
-    driver.beside[thread] = stop_and_answer
-    driver.close()
-    assert connections.happened == ["answered", "closed"]
-    assert not driver.beside
+def verdict(kind: Any) -> str:
+    """What an adapter tells of a call that does not run."""
+    return Verdict(id="1", tool="pay", call="c", kind=kind, arguments={}, asked={}, by="Ann", reason="No").words
 
 
-def test_a_thread_that_is_not_started_yet_is_not_waited_for(server: HoldingServer) -> None:
-    driver = Threads(f"http://127.0.0.1:{server.server_port}", "token")
-    stopped = threading.Event()
-    driver.beside[threading.Thread(target=stopped.wait)] = stopped.set
-    driver.close()
-    assert stopped.is_set()
-    assert driver.client.is_closed
+def of_the_server(refusal: AskedTooOften, status: int = 429) -> str:
+    """What an MCP client and the hook tell of a refusal of the server's."""
+    return asking.in_trouble(make_problem(status, {"detail": str(refusal), "code": refusal.code}))
+
+
+SAID = {
+    "rejected": str(gate_refusal(ended("rejected"), ["pay"], KNOWN)),
+    "expired": str(gate_refusal(ended("expired"), ["pay"], KNOWN)),
+    "withdrawn": str(gate_refusal(ended("withdrawn"), ["pay"], KNOWN)),
+    "a call that was rejected": verdict("reject"),
+    "a call that nobody decided": verdict("expired"),
+    "a call of a graph that nobody decided": NOBODY,
+    "rejected twice": of_the_server(AskedTooSoon(7, 2, now=NOW, until=UNTIL)),
+    "asked too often": of_the_server(AskedTooOften("payouts", 120, "default", now=NOW, until=UNTIL)),
+    "too many requests": asking.in_trouble(
+        make_problem(429, {"detail": "More than 9 requests a minute. The next is answered in 8 s."})
+    ),
+    "no answer": asking.in_trouble(Unreachable("No answer within 60 s.")),
+    "an outage": asking.in_trouble(make_problem(503, {"detail": "The disk is full."})),
+    "an answer that came too late": tools.LATE,
+}
+
+
+@pytest.mark.parametrize("told", SAID.values(), ids=list(SAID))
+def test_it_says_what_to_do_instead_and_orders_no_other_try(told: str) -> None:
+    assert INSTEAD in told
+    assert not ORDERS.search(told.replace(INSTEAD, ""))
+
+
+def test_it_is_the_word_for_it_and_a_time_comes_at_the_end() -> None:
+    assert [type(gate_refusal(ended(kind), ["pay"], KNOWN)) for kind in ("rejected", "expired", "withdrawn")] == [
+        Rejected, Expired, Withdrawn,
+    ]  # fmt: skip
+    assert str(AskedTooSoon(7, 2, now=NOW, until=UNTIL)).endswith(f"{INSTEAD} This holds until 23:50:30 UTC.")
+
+
+def test_server_and_both_clients_say_the_same() -> None:
+    assert AskedTooOften.instead == INSTEAD
+    assert f'"{INSTEAD}"' in (ROOT / "clients/typescript/src/endings.ts").read_text()

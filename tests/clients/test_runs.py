@@ -1,15 +1,13 @@
-"""An agent with a plan of its own works with the client: from its start to its end, called and awaited."""
+"""An agent with a plan of its own works with the client, from its start to its end."""
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from typing import Any
 
 import pytest
 from holdpoint import (
     Action,
-    AsyncHoldpoint,
     Card,
     Holdpoint,
     HoldpointError,
@@ -30,7 +28,6 @@ from checkpoints.store import claims
 from tests.agents.remote.outside_program import ACTION, SCHEMA, STEPS
 from tests.clients.world import WIRE, World, ended
 from tests.harness import horizon
-from tests.harness.examples import first_alone
 from tests.harness.waiting import PATIENCE, until
 
 PLAN = [Step(**each) for each in STEPS]
@@ -61,28 +58,8 @@ def pays(hp: Holdpoint, agent: str) -> int:
     return run.id
 
 
-async def pays_awaited(hp: AsyncHoldpoint, agent: str) -> int:
-    """The same, awaited."""
-    await hp.register("1", PLAN, agent=agent, state=SCHEMA)
-    run = await hp.start(INPUT, agent=agent, title="Invoice 7")
-    await run.claim()
-    await run.save("draft", set={"payment": WIRE})
-    await run.ask("review", CARD)
-    assert (await run.wait()).edits == {"wire": [{"op": "replace", "path": "/amount", "value": "100.00"}]}
-    await run.claim()
-    effect = await run.begin("wire")
-    await run.done(effect, {"receipt": {"key": effect.key}})
-    await run.save("report", set={"summary": "Paid."}, next_step="")
-    return run.id
-
-
-@pytest.mark.parametrize("way", first_alone(["called", "awaited"]))
-def test_a_run_goes_from_its_start_to_its_end(world: World, way: str) -> None:
-    told = (
-        world.runs(lambda hp: pays(hp, world.agent))
-        if way == "called"
-        else world.awaits(lambda hp: pays_awaited(hp, world.agent))
-    )
+def test_a_run_goes_from_its_start_to_its_end(world: World) -> None:
+    told = world.runs(lambda hp: pays(hp, world.agent))
     world.decides("edit", arguments={"wire": {**WIRE, "amount": "100.00"}})
     state = ended(told.result(PATIENCE))
     assert (state["summary"], state["payment"]["amount"]) == ("Paid.", "100.00")
@@ -99,14 +76,22 @@ def logging(hp: Holdpoint, world: World) -> HeldRun:
     return run
 
 
-def test_of_a_start_under_a_key_the_title_may_vary_and_the_input_not(world: World) -> None:
+def test_a_start_has_a_key_and_a_program_waits_for_a_signal_and_reads_each_once(world: World) -> None:
+    """Of a start under a key the title may vary, and the input may not."""
     with world.client() as hp:
-        hp.register("1", PLAN, agent=world.agent, state=SCHEMA)
-        first = hp.start(INPUT, agent=world.agent, title="Invoice 7", key="invoice-7")
+        hp.register("1", PLAN, agent=world.agent, state=SCHEMA, signals={"delivered": {"type": "object"}})
+        run = hp.start(INPUT, agent=world.agent, title="Invoice 7", key="invoice-7")
         again = hp.start(INPUT, agent=world.agent, title="Pay ACME", thread="chat-7", key="invoice-7")
-        assert (again.id, again.read().title) == (first.id, "Invoice 7")
+        assert (again.id, again.read().title) == (run.id, "Invoice 7")
         with pytest.raises(KeyReused):
             hp.start({**INPUT, "log": []}, agent=world.agent, title="Invoice 7", key="invoice-7")
+        assert hp.signals(run.id, "delivered").items == []
+        waiting = world.runs(lambda its: its.signals(run.id, "delivered", wait=60).items)
+        row = Run.objects.select_related("plan").get(pk=run.id)
+        signals.send(row, "delivered", {"by": "ann"}, key="k", by=SYSTEM)
+        (first,) = waiting.result(PATIENCE)
+        assert (first.name, first.value) == ("delivered", {"by": "ann"})
+        assert hp.signals(run.id, "delivered", after=first.id).items == []
 
 
 def test_a_list_is_appended_to_and_spliced_and_a_state_sent_whole(world: World) -> None:
@@ -147,12 +132,11 @@ def test_a_run_is_let_go_of_and_fails_for_a_reason(world: World) -> None:
         assert gate.card["summary"].endswith("no disk")
 
 
-@pytest.mark.parametrize("way", first_alone(["called", "awaited"]))
-def test_heartbeats_hold_a_run_for_longer_than_its_lease_and_tell_when_it_is_lost(world: World, way: str) -> None:
+def test_heartbeats_hold_a_run_for_longer_than_its_lease_and_tell_when_it_is_lost(world: World) -> None:
     claimed, stop = threading.Event(), threading.Event()
     lost: list[HoldpointError] = []
 
-    def called(hp: Holdpoint) -> int:
+    def program(hp: Holdpoint) -> int:
         run = logging(hp, world)
         run.release()
         run.claim(lease=1, on_lost=lost.append)
@@ -162,20 +146,7 @@ def test_heartbeats_hold_a_run_for_longer_than_its_lease_and_tell_when_it_is_los
             run.check()
         return run.id
 
-    async def awaited(hp: AsyncHoldpoint) -> int:
-        with world.client() as once:
-            made = logging(once, world)
-            made.release()
-        run = hp.run(made.id)
-        async with asyncio.timeout(PATIENCE):
-            await run.claim(lease=1, on_lost=lost.append)
-            claimed.set()
-            await asyncio.to_thread(stop.wait, PATIENCE)
-        with pytest.raises(StaleToken, match="has claimed the run"):
-            run.check()
-        return run.id
-
-    told = world.runs(called) if way == "called" else world.awaits(awaited)
+    told = world.runs(program)
     assert claimed.wait(PATIENCE)
     row = Run.objects.get(team=world.team)
     first = row.lease_until
@@ -204,16 +175,3 @@ def test_events_are_read_after_a_cursor(world: World) -> None:
         assert ("gate.opened", f"gate:{gate.id}") in kinds
         assert hp.outcome(gate.id).open
         assert hp.gate(gate.id).actions == ["wire"]
-
-
-def test_a_program_waits_for_a_signal_and_reads_each_once(world: World) -> None:
-    with world.client() as hp:
-        hp.register("1", PLAN, agent=world.agent, state=SCHEMA, signals={"delivered": {"type": "object"}})
-        run = hp.start(INPUT, agent=world.agent)
-        assert hp.signals(run.id, "delivered").items == []
-        waiting = world.runs(lambda its: its.signals(run.id, "delivered", wait=60).items)
-        row = Run.objects.select_related("plan").get(pk=run.id)
-        signals.send(row, "delivered", {"by": "ann"}, key="k", by=SYSTEM)
-        (first,) = waiting.result(PATIENCE)
-        assert (first.name, first.value) == ("delivered", {"by": "ann"})
-        assert hp.signals(run.id, "delivered", after=first.id).items == []

@@ -1,4 +1,4 @@
-"""What docs/frameworks/langgraph.md shows, and its command with threads that a real PostgresSaver keeps."""
+"""What docs/frameworks/langgraph.md shows, its command with threads of a real PostgresSaver, and a thread's pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import holdpoint.langgraph as package
 import pytest
+from holdpoint import Holdpoint
+from holdpoint.langgraph.importing import main
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.types import Command
@@ -18,14 +21,19 @@ from checkpoints.models import Run
 from tests.clients.langgraph.graphs import asker, config, counter, talker
 from tests.clients.langgraph.savers import Made, savers, verified
 from tests.clients.world import World
-from tests.factories import unique
+from tests.factories import ann, unique
 from tests.harness.altered_rows import owner
 from tests.harness.services import run as run_command
 from tests.harness.session import ROOT
+from tests.harness.signed_in_clients import signed_in
 from tests.harness.waiting import PATIENCE
 
 TEXT = (ROOT / "docs/frameworks/langgraph.md").read_text()
+
+
 PART = TEXT[TEXT.index("## A checkpointer") :]
+
+
 PATH = {"PYTHONPATH": str(ROOT / "clients/python/src")}
 
 
@@ -65,9 +73,13 @@ def test_threads_of_postgres_saver_are_as_they_were_and_go_on(make: Made, source
             thread: list(graph.get_state_history(config(thread)))
             for thread, graph in ((talk, talker(saver)), (asked, asker(saver, [])), (counted, counter(saver)))
         }
-    done = bring(make, source, talk, asked, counted)
+    done = bring(make, source, talk)
     assert done.returncode == 0, done.stderr
     assert f"{talk}: {len(before[talk])} checkpoints" in done.stdout
+    done = bring(make, source, "--all")  # though one is there already
+    assert done.returncode == 1
+    assert f"{talk}: The thread '{talk}' has checkpoints here." in done.stderr
+    assert f"{asked}: {len(before[asked])} checkpoints" in done.stdout
     here = make()
     graphs = {talk: talker(here), asked: asker(here, []), counted: counter(here)}
     for thread, graph in graphs.items():
@@ -83,25 +95,6 @@ def test_threads_of_postgres_saver_are_as_they_were_and_go_on(make: Made, source
         verified(thread)
 
 
-def test_all_are_brought_though_one_is_there_already(make: Made, source: str) -> None:
-    threads = sorted(unique("chat") for _ in range(2))
-    with PostgresSaver.from_conn_string(source) as saver:
-        for thread in threads:
-            talker(saver).invoke({"messages": [HumanMessage("one")]}, config(thread))
-    assert bring(make, source, threads[0]).returncode == 0
-    done = bring(make, source, "--all")
-    assert done.returncode == 1
-    assert f"{threads[0]}: The thread '{threads[0]}' has checkpoints here." in done.stderr
-    assert f"{threads[1]}: 3 checkpoints" in done.stdout
-
-
-def test_what_cannot_be_done_is_told_in_a_line(make: Made, source: str) -> None:
-    for arguments in ((source, "x", "--allow", "nothing:Here"), ("postgresql://127.0.0.1:1/nothing", "x")):
-        done = bring(make, *arguments)
-        assert done.returncode == 1
-        assert "Traceback" not in done.stderr
-
-
 def test_the_first_example_is_complete(web: str, tmp_path: Path) -> None:
     world, script = World(web), tmp_path / "graph.py"
     script.write_text(re.findall(r"```python\n(.*?)```", PART, re.S)[0])
@@ -113,15 +106,33 @@ def test_the_first_example_is_complete(web: str, tmp_path: Path) -> None:
     assert kept.plan.agent == world.agent
 
 
-def test_every_name_in_the_page_is_there() -> None:
-    import holdpoint.langgraph as package
-
+def test_every_name_and_command_in_the_page_is_there_and_a_wrong_one_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in re.findall(r"`(Thread\w+|Tampered|HoldpointSaver|import_thread)`", PART):
         assert hasattr(package, name)
+    commands = re.findall(r"^python -m holdpoint\.langgraph (.*)$", PART, re.M)
+    assert commands
+    for command in commands:
+        with pytest.raises(SystemExit):
+            main([*command.split(), "--help"])
+        assert "--all" in capsys.readouterr().out
+    monkeypatch.setenv("HOLDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("HOLDPOINT_TOKEN", "hp_a")
+    assert main(["import", "postgresql://127.0.0.1:1/nothing", "x"]) == 1
+    assert "Traceback" not in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="--allow nothing:Here"):
+        main(["import", "postgresql://127.0.0.1:1/nothing", "x", "--allow", "nothing:Here"])
 
 
-@pytest.mark.parametrize("command", re.findall(r"^python -m holdpoint\.langgraph.*$", PART, re.M))
-def test_the_command_is_understood(command: str) -> None:
-    done = run_command(sys.executable, *command.split()[1:3], "import", "--help", env={**os.environ, **PATH})
-    assert done.returncode == 0
-    assert "--all" in done.stdout
+def test_an_interrupted_thread_is_listed_as_waiting_beside_its_gates(web: str) -> None:
+    thread = unique("chat")
+    with savers("over HTTP", web) as make:
+        asker(make(), []).invoke({"question": "Pay?", "done": [], "answer": ""}, config(thread))
+        with Holdpoint(web, make.token) as hp, hp.thread(thread):
+            hp.ask.defer("pay", {"amount": "120.00"}, title="May I pay?")
+        team = Run.objects.filter(thread=thread)[0].team
+    told = signed_in(ann(team)).get("/runs/", {"thread": thread}).content.decode()
+    assert "The graph waits for an answer to its interrupt." in told
+    assert "May I pay?" in told
+    assert Run.objects.filter(thread=thread).count() == 2

@@ -1,29 +1,31 @@
-"""Of two invocations of one thread the one that overtook asks, and the one that was overtaken is told so.
+"""Which of two programs that work on one thread is first, and when what they write is kept.
 
-A refused put was noted for the whole thread until the next read of it. So the invocation that had won was refused its
-question, which nobody was asked then; and any read between the refusal and the question of the one that had lost hid
-the refusal, so that its question stood on a state that was never saved.
+A refused put was noted for the whole thread until the next read of it: the invocation that had won was refused its
+question, and a read in between hid the refusal from the one that had lost. A superstep is one commit; writes that no
+put follows are kept soon, and none is lost or read too early.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from holdpoint.langgraph import HoldpointSaver, ThreadMoved
-from holdpoint.langgraph.memory import Memory, known_state
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.types import INTERRUPT
 from langgraph.runtime import RunControl, Runtime
+from psycopg.types.numeric import Int4
 
-from tests.clients.langgraph.savers import Made
+from agents.models import ThreadWrite
+from agents.threads import handed, pending
+from checkpoints.models import Run
+from checkpoints.postgresql.sql import run_sql
+from tests.clients.langgraph.graphs import config
+from tests.clients.langgraph.savers import Made, checkpoint, verified
 from tests.factories import unique
+from tests.harness.waiting import PATIENCE, until
 
-STATE = known_state({"a": 1}, {"a": [1]})
-BUSY = [f"busy {number}" for number in range(4)]
 METADATA: Any = {"source": "loop", "step": 1, "parents": {}}
 
 
@@ -115,22 +117,6 @@ def test_of_two_that_are_in_a_subgraph_the_one_that_was_overtaken_alone_is_refus
     assert asked(saver, winner.thread, root)
 
 
-def test_what_was_refused_is_kept_without_the_state_that_was_to_be_saved(
-    saver: HoldpointSaver, two: tuple[Invocation, Invocation]
-) -> None:
-    loser, _ = two
-    root, _ = overtaken(two)
-    refusals = []
-    for _ in range(2):
-        with pytest.raises(ThreadMoved) as refused:
-            loser.ask(root)
-        refusals.append(refused.value)
-    assert refusals[0] is not refusals[1]
-    names = [each.name for each in refused.traceback]
-    assert names[-1] == "put_writes"
-    assert "put" not in names
-
-
 def test_an_invocation_that_begins_anew_under_the_same_control_may_ask(
     saver: HoldpointSaver, two: tuple[Invocation, Invocation]
 ) -> None:
@@ -142,42 +128,154 @@ def test_an_invocation_that_begins_anew_under_the_same_control_may_ask(
     assert asked(saver, loser.thread, root)
 
 
+TOGETHER = """
+SELECT w.xmin = c.xmin FROM agents_threadwrite w
+JOIN checkpoints_checkpoint c ON c.run_id = w.run_id AND c.parent = w.checkpoint WHERE w.run_id = $1 ORDER BY c.seq
+"""
+
+
+LARGE = "A value that has a chunk of its own. " * 5000
+
+
 @pytest.fixture
-def restless() -> Iterator[None]:
-    """Let threads interrupt one another as often as they can."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let writes wait for a put, however long that takes."""
+    monkeypatch.setattr(handed, "SOON", 3600.0)
 
 
-@pytest.mark.long
-@pytest.mark.usefixtures("restless")
-def test_new_threads_come_while_others_are_saved() -> None:
-    memory, over, faults = Memory(), threading.Event(), list[Exception]()
+def put(saver: Any, after: Any, **values: Any) -> Any:
+    return saver.put(after, checkpoint(values, version=values["count"]), {"step": values["count"]}, {})
 
-    def saving(name: str) -> None:
-        known, number = memory.known_thread(name, ""), 0
-        while not over.is_set():
-            number += 1
-            try:
-                known.know(str(number % 6), STATE)
-                known.is_newest(str(number % 6), number)
-                known.asked_for(str((number + 1) % 6))
-            except Exception as error:  # noqa: BLE001 - a thread would only print it
-                faults.append(error)
-                return
 
-    threads = [threading.Thread(target=saving, args=(name,)) for name in BUSY]
-    for each in threads:
-        each.start()
-    try:
-        for number in range(1000):
-            memory.known_thread(f"chat {number}", "")
-            for name in BUSY:
-                memory.known_thread(name, "")
-    finally:
-        over.set()
-        for each in threads:
-            each.join()
-    assert faults == []
+def begun(saver: Any) -> tuple[Any, int]:
+    """A thread with one checkpoint: its configuration, and its run."""
+    thread = unique("chat")
+    made = put(saver, config(thread, checkpoint_ns=""), count=0)
+    return made, Run.objects.get(thread=thread).pk
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_superstep_is_one_commit(make: Made) -> None:
+    saver = make()
+    now, run = begun(saver)
+    for number in range(1, 130):
+        saver.put_writes(now, [("count", number)], f"task {number}")
+        now = put(saver, now, count=number)
+    together = [each for (each,) in run_sql(TOGETHER, [run])]
+    assert len(together) == 129
+    assert all(together)
+    verified(now["configurable"]["thread_id"])
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_put_that_is_more_than_a_step_has_them_kept_before(make: Made) -> None:
+    saver = make()
+    now, run = begun(saver)
+    saver.put_writes(now, [("text", LARGE)], "task")
+    put(saver, now, count=1, text=LARGE)
+    assert [each for (each,) in run_sql(TOGETHER, [run])] == [False]
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("ends", ["by a read", "by a read of another saver", "by an interrupt", "by closing"])
+def test_what_waits_is_kept(make: Made, ends: str) -> None:
+    saver = make()
+    now, run = begun(saver)
+    saver.put_writes(now, [("count", 1)], "task")
+    assert not ThreadWrite.objects.filter(run=run).exists()
+    if ends == "by closing":
+        saver.close()
+    elif ends == "by an interrupt":
+        saver.put_writes(now, [("__interrupt__", "Pay?")], "other")
+    else:
+        found: Any = (saver if ends == "by a read" else make()).get_tuple(now)
+        assert found.pending_writes == [("task", "count", 1)]
+    assert ThreadWrite.objects.filter(run=run, task="task").exists()
+
+
+def test_writes_that_no_put_follows_are_kept_soon(make: Made) -> None:
+    saver = make()
+    now, run = begun(saver)
+    saver.put_writes(now, [("count", 1)], "task")
+    until(ThreadWrite.objects.filter(run=run).exists)
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("meanwhile", ["read", "put", "kept"])
+def test_a_task_that_writes_again_keeps_what_it_wrote_first(make: Made, meanwhile: str) -> None:
+    saver = make()
+    first, _ = begun(saver)
+    saver.put_writes(first, [("count", 1)], "task")
+    if meanwhile == "read":
+        saver.get_tuple(first)
+    saver.put_writes(first, [("count", 2), ("text", "more")], "task")
+    if meanwhile != "kept":
+        put(saver, first, count=1)
+    found = make().get_tuple(first)
+    assert found is not None
+    assert found.pending_writes == [("task", "count", 1), ("task", "text", "more")]
+
+
+@pytest.mark.usefixtures("patient")
+def test_no_checkpoint_is_there_before_all_the_writes_that_led_to_it(make: Made) -> None:
+    """A DeltaChannel is rebuilt from the writes, so LangGraph puts a checkpoint once they are kept."""
+    saver = make()
+    now, run = begun(saver)
+    for number in range(handed.MOST + 3):
+        saver.put_writes(now, [("count", number)], f"task {number}")
+    put(saver, now, count=1)
+    assert ThreadWrite.objects.filter(run=run).count() == handed.MOST + 3
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_put_waits_for_writes_that_are_being_kept(make: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    saver = make()
+    now, _ = begun(saver)
+    keep, before = pending.add_task, list[bool]()
+
+    def slowly(made: Any) -> None:
+        putting.start()
+        putting.join(0.3)
+        before.append(not putting.is_alive())
+        keep(made)
+
+    putting = threading.Thread(target=put, args=(saver, now), kwargs={"count": 1})
+    monkeypatch.setattr(pending, "add_task", slowly)
+    saver.put_writes(now, [("count", 1)], "task")
+    handed.keep_all()
+    putting.join(PATIENCE)
+    assert before == [False], "the checkpoint was there first"
+    found: Any = make().get_tuple(config(now["configurable"]["thread_id"]))
+    assert found.checkpoint["channel_values"] == {"count": 1}
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_put_that_is_refused_leaves_the_writes_that_it_would_have_taken_along(make: Made) -> None:
+    first, second = make(), make()
+    now, run = begun(first)
+    second.get_tuple(config(now["configurable"]["thread_id"]))
+    put(second, now, count=1)
+    first.put_writes(now, [("count", 2)], "task")
+    with pytest.raises(ThreadMoved):
+        put(first, now, count=2)
+    assert ThreadWrite.objects.filter(run=run, task="task").exists()
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("then", ["read", "put"])
+def test_connections_that_were_lost_while_they_were_idle_are_opened_anew(make: Made, then: str) -> None:
+    saver = make()
+    now, run = begun(saver)
+    connections = saver._backend.connections  # type: ignore[attr-defined]
+    with connections.lent():
+        [(one,)] = run_sql("SELECT pg_backend_pid()", [])
+        with connections.lent():
+            [(other,)] = run_sql("SELECT pg_backend_pid()", [])
+    saver.put_writes(now, [("count", 1)], "task")
+    for idle in (one, other):
+        run_sql("SELECT pg_terminate_backend($1, 5000)", [Int4(idle)])
+    if then == "put":
+        put(saver, now, count=1)
+    found: Any = saver.get_tuple(now)
+    assert found.pending_writes == [("task", "count", 1)]
+    assert ThreadWrite.objects.filter(run=run).count() == 1

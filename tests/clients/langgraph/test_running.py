@@ -5,40 +5,38 @@ from __future__ import annotations
 import operator
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Barrier
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from deepagents import create_deep_agent
-from holdpoint import Altered, AsyncHoldpoint, CannotAsk, Expired, Question, Rejected, StillOpen, Withdrawn
+from holdpoint import Altered, AsyncHoldpoint, CannotAsk, Expired, Rejected, StillOpen, Withdrawn
 from holdpoint.endings import INSTEAD
 from holdpoint.langgraph import ThreadMoved, arun, run
+from holdpoint.langgraph.interrupts import NOBODY, Pending, answer_to, questions_in
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
-from playwright.sync_api import Page, expect
 from pydantic import BaseModel, field_validator
 
 from agents.examples.harbour.model import ScriptedModel
-from approvals.gates import closing, questions, thread
+from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
-from tests.clients.framework_programs import newer
 from tests.clients.langgraph.graphs import config
 from tests.clients.langgraph.savers import Made, savers
 from tests.clients.test_altered import Altering, altering
 from tests.clients.world import World
 from tests.conftest import Starter
-from tests.factories import ann, unique
-from tests.harness.examples import one_in
+from tests.factories import unique
+from tests.harness.examples import first_alone
 from tests.harness.session import ROOT
-from tests.harness.waiting import PATIENCE, until
+from tests.harness.waiting import PATIENCE
 
 PAGE = (ROOT / "docs/frameworks/langgraph.md").read_text()
 WIRE = {"name": "wire", "args": {"to": "ACME", "amount": "120.00"}, "description": "The invoice is due."}
@@ -97,23 +95,32 @@ def elsewhere(web: str) -> Iterator[Elsewhere]:
         yield Elsewhere(make)
 
 
-@pytest.mark.parametrize(
-    ("value", "said", "got"),
-    one_in(3, [
-        (BATCHED, {"verdict": "approve"}, {"decisions": [{"type": "approve"}]}),
-        (BATCHED, EDIT, {"decisions": [EDITED]}),
-        (BATCHED, NO, {"decisions": [{"type": "reject", "message": TOLD}]}),
-        (BATCHED, PAID, {"decisions": [{"type": "respond", "message": "Paid."}]}),
-        (PER_CALL, EDIT, EDITED),
-        (INBOX, {"verdict": "approve"}, [{"type": "accept", "args": None}]),
-        (INBOX, EDIT, [{"type": "edit", "args": {"action": "wire", "args": LESS}}]),
-        (INBOX, NO, [{"type": "ignore", "args": None}]),
-        ([INBOX], PAID, [{"type": "response", "args": "Paid."}]),
-        ("Which day?", {"verdict": "edit", "arguments": {"answer": "Monday"}}, "Monday"),
-        ({"question": "Go on?"}, {"verdict": "edit", "arguments": {"answer": "true"}}, True),
-    ]),
-)  # fmt: skip
-def test_each_form_is_answered_as_people_decided(elsewhere: Elsewhere, value: Any, said: Any, got: Any) -> None:
+FORMS: list[tuple[Any, dict[str, Any], Any]] = [
+    (BATCHED, {"verdict": "approve"}, {"decisions": [{"type": "approve"}]}),
+    (BATCHED, EDIT, {"decisions": [EDITED]}),
+    (BATCHED, NO, {"decisions": [{"type": "reject", "message": TOLD}]}),
+    (BATCHED, PAID, {"decisions": [{"type": "respond", "message": "Paid."}]}),
+    (BATCHED, {"verdict": "expired"}, {"decisions": [{"type": "reject", "message": NOBODY}]}),
+    (PER_CALL, EDIT, EDITED),
+    (INBOX, {"verdict": "approve"}, [{"type": "accept", "args": None}]),
+    (INBOX, EDIT, [{"type": "edit", "args": {"action": "wire", "args": LESS}}]),
+    (INBOX, NO, [{"type": "ignore", "args": None}]),
+    ([INBOX], PAID, [{"type": "response", "args": "Paid."}]),
+    ("Which day?", {"verdict": "edit", "arguments": {"answer": "Monday"}}, "Monday"),
+    ({"question": "Go on?"}, {"verdict": "edit", "arguments": {"answer": "true"}}, True),
+]
+
+
+@pytest.mark.parametrize(("value", "said", "got"), FORMS)
+def test_each_form_is_answered_as_people_decided(value: Any, said: dict[str, Any], got: Any) -> None:
+    [question] = questions_in(Pending("i", value, None, "ask"), {})
+    question.decided = said
+    question.arguments = said.get("arguments", question.arguments)
+    assert answer_to([question]) == got
+
+
+@pytest.mark.parametrize(("value", "said", "got"), first_alone([FORMS[1], FORMS[2], FORMS[7]], 2))
+def test_a_graph_gets_what_people_decided(elsewhere: Elsewhere, value: Any, said: Any, got: Any) -> None:
     told = elsewhere.runs(asks(elsewhere.make(), value), title="Answer the graph")
     gate = elsewhere.decides(said)
     assert told.result(PATIENCE) == {"got": [got]}
@@ -131,26 +138,6 @@ def test_all_that_is_pending_is_one_gate_with_a_verdict_for_each(elsewhere: Else
     elsewhere.decides(*[{"verdict": "approve"} if each == "mail" else NO for each in tools])
     no = {"type": "reject", "message": TOLD}
     assert sorted(told.result(PATIENCE)["got"], key=len) == [{"decisions": [no, {"type": "approve"}]}, no]
-
-
-@pytest.mark.long
-def test_a_question_is_answered_from_the_graphs_state_with_the_gate_open(web: str) -> None:
-    with savers("over HTTP", web) as make:
-        graph, place = asks(make(), "Which day?"), config(unique("ticket"))
-        assert make.world is not None
-
-        def answer(question: Question) -> str:
-            [waits] = graph.get_state(place).interrupts
-            return f"{question.text} The graph asked {waits.value!r}."
-
-        told = make.world.runs(lambda hp: run(graph, {"got": []}, place, hp=hp), on_question=answer)
-        gate = make.world.gate()
-        questions.ask(gate, by=ann(gate.team), text="What for?", key="k1")
-        [said] = until(lambda: [each for each in thread.of_gate(gate) if each.by_agent], what="it answers")
-        assert said.text == "What for? The graph asked 'Which day?'."
-        [action] = gate.asked.actions
-        make.world.decides("edit", arguments={action.id: {"answer": "Monday"}})
-        assert told.result(PATIENCE) == {"got": ["Monday"]}
 
 
 @tool
@@ -180,43 +167,6 @@ def test_langchains_agent_is_as_it_is_and_its_model_hears_of_an_edit(elsewhere: 
     assert messages[-1].type == "ai"
 
 
-@tool
-def tide_table(date: str) -> str:
-    """Look up when the water is high on a date."""
-    return "06:10 and 18:40"
-
-
-@tool
-def send_letter(to: str, text: str) -> str:
-    """Send a letter to a vessel's master."""
-    raise AssertionError("it was answered for")
-
-
-def test_a_deep_agent_and_its_subagent_are_as_they_are(elsewhere: Elsewhere) -> None:
-    model, asks_always = ScriptedModel(), {"allowed_decisions": ALL}
-    subagent: Any = {
-        "name": "tides", "description": "Knows the tides.", "system_prompt": "Answer.", "tools": [tide_table],
-        "model": model, "interrupt_on": {"tide_table": True},
-    }  # fmt: skip
-    agent: Any = create_deep_agent(
-        model=model, tools=[free_berths, book_berth, send_letter], subagents=[subagent],
-        interrupt_on={"book_berth": asks_always, "send_letter": asks_always}, checkpointer=elsewhere.make(),
-    )  # fmt: skip
-    given = {"messages": [{"role": "user", "content": "A berth for the Aurora, please."}]}
-    told = elsewhere.world.runs(lambda hp: run(agent, given, config(elsewhere.thread), hp=hp))
-    first = elsewhere.decides({"verdict": "approve"})
-    assert [each.tool for each in first.asked.actions] == ["tide_table"]
-    second = newer(elsewhere.world, first)
-    [booking, letter] = second.asked.actions
-    assert (booking.tool, letter.tool) == ("book_berth", "send_letter")
-    berth = {"verdict": "edit", "arguments": {**booking.arguments, "berth": "Quay 7"}}
-    elsewhere.decides(berth, {"verdict": "respond", "response": "I have rung them up."})
-    results = {each.name: each.content for each in told.result(PATIENCE)["messages"] if each.type == "tool"}
-    assert "06:10" in results["task"]
-    assert "has Quay 7 on" in results["book_berth"]
-    assert results["send_letter"] == "I have rung them up."
-
-
 class Refund(BaseModel):
     """An answer with a rule that no schema says."""
 
@@ -238,17 +188,6 @@ def test_an_answer_that_the_graph_does_not_take_is_asked_for_again(elsewhere: El
     assert (told.result(PATIENCE)["got"], second.pk > first.pk) == ([Refund()], True)
 
 
-def test_a_node_that_asks_twice_has_two_gates(elsewhere: Elsewhere) -> None:
-    def ask(state: State) -> State:
-        return {"got": [interrupt("Which day?"), interrupt("Which day?")]}
-
-    graph = StateGraph(State).add_node(ask).add_edge(START, "ask").compile(checkpointer=elsewhere.make())
-    told = elsewhere.runs(graph)
-    for day in ("Monday", "Tuesday"):
-        elsewhere.decides({"verdict": "edit", "arguments": {"answer": day}})
-    assert told.result(PATIENCE)["got"] == ["Monday", "Tuesday"]
-
-
 def test_what_the_graph_takes_no_rejection_of_is_raised_and_asked_anew_under_another_key(elsewhere: Elsewhere) -> None:
     graph = asks(elsewhere.make(), "Which day?")
     told = elsewhere.runs(graph)
@@ -262,21 +201,7 @@ def test_what_the_graph_takes_no_rejection_of_is_raised_and_asked_anew_under_ano
     assert again.result(PATIENCE)["got"] == ["Monday"]
 
 
-@pytest.mark.parametrize("value", [BATCHED, "Which day?"])
-def test_silence_is_no_rejection(elsewhere: Elsewhere, value: Any) -> None:
-    told = elsewhere.runs(asks(elsewhere.make(), value))
-    gate = elsewhere.world.gate()
-    closing.pass_deadline(gate)
-    closing.expire(gate, by=SYSTEM)
-    if value is BATCHED:
-        [said] = told.result(PATIENCE)["got"][0]["decisions"]
-        assert (said["type"], "This is not a rejection" in said["message"]) == ("reject", True)
-    else:
-        with pytest.raises(Expired, match="Nobody answered"):
-            told.result(PATIENCE)
-
-
-def test_a_withdrawn_gate_and_one_that_is_still_open_are_raised_as_themselves(elsewhere: Elsewhere) -> None:
+def test_what_ends_without_a_decision_is_raised_as_itself_and_silence_is_no_rejection(elsewhere: Elsewhere) -> None:
     graph = asks(elsewhere.make(), BATCHED)
     with pytest.raises(StillOpen):
         elsewhere.runs(graph, timeout=0.0).result(PATIENCE)
@@ -284,6 +209,13 @@ def test_a_withdrawn_gate_and_one_that_is_still_open_are_raised_as_themselves(el
         hp.withdraw(elsewhere.world.gate().pk, "The invoice was void.")
     with pytest.raises(Withdrawn, match=r"The invoice was void\."):
         elsewhere.runs(graph).result(PATIENCE)
+    elsewhere.thread = unique("ticket")
+    told = elsewhere.runs(asks(elsewhere.make(), "Which day?"))
+    gate = elsewhere.world.gate()
+    closing.pass_deadline(gate)
+    closing.expire(gate, by=SYSTEM)
+    with pytest.raises(Expired, match="Nobody answered"):
+        told.result(PATIENCE)
 
 
 def test_an_answer_that_differs_from_what_people_approved_does_not_reach_the_graph(elsewhere: Elsewhere) -> None:
@@ -305,7 +237,7 @@ def test_the_awaited_one_does_the_same(elsewhere: Elsewhere) -> None:
     assert told.result(PATIENCE)["got"] == [EDITED]
 
 
-@pytest.mark.parametrize("awaited", [False, True])
+@pytest.mark.parametrize("awaited", first_alone([False, True]))
 def test_of_two_programs_at_one_gate_one_goes_on_past_the_node_that_asked(elsewhere: Elsewhere, awaited: bool) -> None:
     """One approval paid twice: LangGraph began the next node while the save of the one before was under way."""
     both, paid = Barrier(2), []
@@ -352,28 +284,18 @@ def test_what_cannot_be_asked_about_says_what_to_do(elsewhere: Elsewhere) -> Non
         run(asks(elsewhere.make(), "?"), {}, config("a", checkpoint_id="1"), hp=hp)
 
 
-def example(folder: Path) -> Path:
-    section = PAGE[PAGE.index("## Ask people") :]
-    file = folder / "refunds.py"
-    file.write_text(re.findall(r"```python\n(.*?)```", section, re.DOTALL)[0])
-    return file
-
-
 @pytest.mark.long
-def test_the_pages_example_is_killed_while_it_waits_and_decided_in_a_browser(
-    web: str, start_service: Starter, tmp_path: Path, new_page: Callable[..., Page]
+def test_the_pages_example_is_killed_while_it_waits_and_goes_on_with_the_edit(
+    web: str, start_service: Starter, tmp_path: Path
 ) -> None:
-    world, file = World(web), example(tmp_path)
+    world, file = World(web), tmp_path / "refunds.py"
+    file.write_text(re.findall(r"```python\n(.*?)```", PAGE[PAGE.index("## Ask people") :], re.DOTALL)[0])
     env = {**world.env, "PYTHONPATH": str(ROOT / "clients/python/src")}
     first = start_service("refunds", [sys.executable, str(file)], env)
     gate = world.gate()
     first.kill()
-    page = new_page(ann(world.team))
-    page.goto(f"/gates/{gate.pk}/")
-    page.locator("#decide label[data-choice=edit]").click()
-    page.get_by_label("Amount").locator("visible=true").first.fill("10.00")
-    page.locator(".commit:visible").click()
-    expect(page.locator("#gate-line")).to_contain_text("Ann Okafor")
+    [action] = gate.asked.actions
+    world.decides("edit", arguments={action.id: {**action.arguments, "amount": "10.00"}})
     second = start_service("refunds", [sys.executable, str(file)], env)
     second.says("It is done: order='7' amount='10.00'")
     assert second.log.count("Paying back 10.00 for order 7") == 1

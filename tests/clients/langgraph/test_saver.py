@@ -1,13 +1,14 @@
-"""Graphs run on the saver as on LangGraph's own, with both backends."""
+"""Graphs run on the saver as on LangGraph's own, with both backends, also from an earlier checkpoint.
+
+A stateful subgraph that was sent back asked again, was answered "rejected", and went on with the old "approved": its
+first put, which has no parent, was refused, and LangGraph swallows what is refused where a node interrupts.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import html
 import itertools
-import threading
 from collections.abc import AsyncGenerator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
 
@@ -29,12 +30,16 @@ from agents.moves.fork import fork
 from checkpoints import actors
 from checkpoints.models import Run
 from checkpoints.store import load, load_checkpoint
-from tests.clients.langgraph.graphs import asker, config, counter, talker
-from tests.clients.langgraph.savers import BACKENDS, Made, checkpoint, run_of, savers
+from tests.checkpoints.retention.pruned_runs import keep, pruned
+from tests.clients.langgraph.graphs import asker, config, counter, talker, treasurer
+from tests.clients.langgraph.savers import BACKENDS, Made, checkpoint, run_of, savers, verified
 from tests.factories import ann, unique
+from tests.harness.examples import first_alone
 from tests.harness.signed_in_clients import signed_in
 
 VERSIONS = itertools.count(1)
+
+
 # Counted in the package: its report says FULL even where it found nothing to test.
 TESTS = {
     "put": 17, "put_writes": 10, "get_tuple": 10, "list": 16, "delete_thread": 5, "delete_for_runs": 7,
@@ -54,19 +59,6 @@ def test_a_conversation_goes_on_in_another_program(both: Made) -> None:
     assert state["langgraph"]["metadata"]["source"] == "loop"
 
 
-async def test_the_async_interface_does_the_same(both: Made) -> None:
-    thread = unique("chat")
-    graph = talker(both())
-    for words in ("one", "two"):
-        await graph.ainvoke({"messages": [HumanMessage(words)]}, config(thread))
-    states = [each async for each in graph.aget_state_history(config(thread))]
-    assert [len(each.values.get("messages", [])) for each in states] == [4, 3, 2, 2, 1, 0]
-    told = await asyncio.gather(
-        *(graph.ainvoke({"messages": [HumanMessage("x")]}, config(unique("chat"))) for _ in range(4))
-    )
-    assert all(len(each["messages"]) == 2 for each in told)
-
-
 def test_an_interrupt_is_answered_in_another_program_and_nothing_runs_twice(both: Made) -> None:
     thread, log = unique("chat"), list[str]()
     told = asker(both(), log).invoke({"question": "Pay?", "done": [], "answer": ""}, config(thread))
@@ -79,37 +71,6 @@ def test_an_interrupt_is_answered_in_another_program_and_nothing_runs_twice(both
     assert told["answer"] == "yes"
     assert told["done"] == ["worked", "ended with yes"]
     assert sorted(log) == ["ask", "ask", "end", "work"]
-
-
-def test_the_history_is_the_one_that_langgraph_keeps_in_memory(both: Made) -> None:
-    def history(saver: Any) -> list[Any]:
-        graph = asker(saver, [])
-        graph.invoke({"question": "Pay?", "done": [], "answer": ""}, config("t"))
-        graph.invoke(Command(resume="yes"), config("t"))
-        return [
-            (each.values, each.next, each.metadata, [(task.name, task.result, task.path) for task in each.tasks],
-             each.parent_config is None)
-            for each in graph.get_state_history(config("t"))
-        ]  # fmt: skip
-
-    assert history(both()) == history(InMemorySaver())
-
-
-def test_a_fork_from_an_earlier_checkpoint_is_a_branch_of_the_run(both: Made) -> None:
-    thread = unique("chat")
-    graph = talker(both())
-    graph.invoke({"messages": [HumanMessage("one", id="h1")]}, config(thread))
-    graph.invoke({"messages": [HumanMessage("two", id="h2")]}, config(thread))
-    early = next(each for each in graph.get_state_history(config(thread)) if len(each.values["messages"]) == 2)
-    told = graph.invoke({"messages": [HumanMessage("other", id="h3")]}, early.config)
-    assert [each.content for each in told["messages"]] == ["one", "answer 1", "other", "answer 2"]
-    newest = graph.get_state(config(thread))
-    assert [each.content for each in newest.values["messages"]] == ["one", "answer 1", "other", "answer 2"]
-    changed = graph.update_state(early.config, {"count": 40})
-    assert graph.get_state(changed).values["count"] == 40
-    run = run_of(thread)
-    parents = list(run.checkpoints.values_list("parent", flat=True))
-    assert len(parents) > len(set(parents))
 
 
 def test_a_second_invocation_of_a_thread_is_refused_and_not_woven_in(both: Made) -> None:
@@ -127,26 +88,6 @@ def test_a_second_invocation_of_a_thread_is_refused_and_not_woven_in(both: Made)
     assert load(run_of(thread)).id == before
     told = talker(first).invoke({"messages": [HumanMessage("three")]}, config(thread))
     assert [each.content for each in told["messages"]][-4:] == ["two", "answer 2", "three", "answer 3"]
-
-
-def test_two_invocations_in_one_program_do_not_mix_either(both: Made) -> None:
-    thread, saver = unique("chat"), both()
-    talker(saver).invoke({"messages": [HumanMessage("one")]}, config(thread))
-    mine = saver.get_tuple(config(thread))
-    assert mine is not None
-    talker(saver).invoke({"messages": [HumanMessage("two")]}, config(thread))
-    with pytest.raises(ThreadMoved, match="two invocations of one thread"):
-        saver.put(mine.config, {**mine.checkpoint, "id": str(uuid6())}, {}, {})
-
-
-def test_two_programs_that_begin_one_thread_do_not_mix(both: Made) -> None:
-    thread = unique("chat")
-    first, second = both(), both()
-    assert first.get_tuple(config(thread)) is None
-    assert second.get_tuple(config(thread)) is None
-    talker(first).invoke({"messages": [HumanMessage("one")]}, config(thread))
-    with pytest.raises(ThreadMoved):
-        second.put(config(thread, checkpoint_ns=""), checkpoint(), {}, {})
 
 
 def test_a_put_whose_answer_was_lost_is_done_once(both: Made) -> None:
@@ -177,17 +118,6 @@ def test_a_person_rewinds_the_run_and_the_graph_goes_on_from_there(both: Made) -
 
 def _count(row: Any) -> int:
     return int(load_checkpoint(row.id).state.get("count") or 0)
-
-
-def test_a_thread_whose_versions_another_saver_gave_goes_on(both: Made) -> None:
-    """LangGraph could not compare them: they are texts, and the saver's own were numbers."""
-    theirs, saver, thread = InMemorySaver(), both(), config(unique("chat"))
-    talker(theirs).invoke({"messages": [HumanMessage("one", id="h1")]}, thread)
-    place: Any = config(thread["configurable"]["thread_id"], checkpoint_ns="")
-    for found in reversed(list(theirs.list(thread))):
-        place = saver.put(place, found.checkpoint, found.metadata, found.checkpoint["channel_versions"])
-    again: Any = {"messages": [HumanMessage("two", id="h2")]}
-    assert talker(saver).invoke(again, thread)["count"] == talker(theirs).invoke(again, thread)["count"]
 
 
 class Order(BaseModel):
@@ -251,15 +181,6 @@ def test_an_answer_by_id_is_not_taken_for_what_a_person_has_edited_since(both: M
     assert told["answer"] == "no"
 
 
-def test_a_run_that_a_person_cancelled_takes_no_more_checkpoints(both: Made) -> None:
-    thread, saver = unique("chat"), both()
-    talker(saver).invoke({"messages": [HumanMessage("one")]}, config(thread))
-    run = run_of(thread)
-    run.cancel(by=actors.of_user(ann(run.team)), reason="Enough.")
-    with pytest.raises(ThreadEnded, match=r"cancelled: Enough\. Rewind it"):
-        talker(saver).invoke({"messages": [HumanMessage("two")]}, config(thread))
-
-
 def test_a_person_who_forks_the_run_is_told_how_threads_are_forked(both: Made) -> None:
     thread = unique("chat")
     talker(both()).invoke({"messages": [HumanMessage("one")]}, config(thread))
@@ -272,31 +193,6 @@ def test_a_person_who_forks_the_run_is_told_how_threads_are_forked(both: Made) -
     assert Run.objects.filter(lineage=run.lineage).count() == 1
 
 
-def test_delta_channels_are_rebuilt_in_the_order_of_their_tasks(both: Made) -> None:
-    thread = unique("chat")
-    saver = both()
-    here, there = counter(saver), counter(InMemorySaver())
-    for graph in (here, there):
-        graph.invoke({"items": ["first"], "upto": 30}, config(thread, recursion_limit=100) | {"recursion_limit": 100})
-    mine, theirs = here.get_state(config(thread)), there.get_state(config(thread))
-    assert mine.values == theirs.values
-    assert [each.values for each in here.get_state_history(config(thread))] == [
-        each.values for each in there.get_state_history(config(thread))
-    ]
-    newest = saver.get_tuple(config(thread))
-    assert newest is not None
-    own = saver.get_delta_channel_history(config=newest.config, channels=["items", "upto"])
-    base = super(type(saver), saver).get_delta_channel_history(config=newest.config, channels=["items", "upto"])
-    assert own == base
-
-
-def test_what_cannot_be_restored_is_refused_before_anything_is_saved(both: Made) -> None:
-    thread, saver = unique("chat"), both()
-    with pytest.raises(Unsaveable, match=r"The channel .__start__.: A builtins\.object cannot be saved"):
-        talker(saver).invoke({"messages": [], "count": object()}, config(thread), durability="sync")
-    assert not GraphThread.objects.filter(run__thread=thread, run__seq__gt=1).exists()
-
-
 def test_a_long_list_before_a_checkpoint_ends(both: Made) -> None:
     """It is longer than a page of the backend."""
     saver, made = both(), config(unique("chat"), checkpoint_ns="")
@@ -306,35 +202,24 @@ def test_a_long_list_before_a_checkpoint_ends(both: Made) -> None:
     assert [each.checkpoint["channel_values"]["a"] for each in found] == list(range(68, -1, -1))
 
 
-def test_what_comes_before_a_checkpoint_of_the_same_moment_is_listed_as_by_other_savers(both: Made) -> None:
-    """Ids that differ in their last 64 bits alone listed nothing before each other."""
+def test_what_comes_before_a_checkpoint_is_listed_by_the_ids_as_by_other_savers(both: Made) -> None:
+    """Ids that differ in their last 64 bits alone listed nothing before each other; clocks of programs differ."""
     thread, first = config(unique("chat"), checkpoint_ns=""), uuid6().int
     ids = [str(UUID(int=(first >> 32 << 32) + number)) for number in range(4)]
     for saver in (here := both(), there := InMemorySaver()):
         made = thread
-        for number, id in enumerate(ids):
-            made = put(saver, made, number, id=id)
+        for number in (0, 2, 1, 3):
+            made = put(saver, made, number, id=ids[number])
     for id in ids:
         before = config("", checkpoint_id=id)
-        listed = [[each.config["configurable"]["checkpoint_id"] for each in saver.list(thread, before=before)]
+        listed = [{each.config["configurable"]["checkpoint_id"] for each in saver.list(thread, before=before)}
                   for saver in (here, there)]  # fmt: skip
-        assert listed == [ids[: ids.index(id)][::-1]] * 2
-
-
-@pytest.mark.parametrize(
-    ("id", "all_are"),
-    [
-        ("00000000-0000-6000-8000-000000000000", False),
-        ("ffffffff-ffff-6fff-bfff-ffffffffffff", True),
-        ("00000000-0000-7000-8000-000000000000", False),
-        ("ffffffff-ffff-7fff-bfff-ffffffffffff", True),
-    ],
-)
-def test_any_id_may_be_listed_before(both: Made, id: str, all_are: bool) -> None:
-    """The first moment of one version of ids and the last of another are none of the other's: a bare ValueError."""
-    saver, thread = both(), config(unique("chat"), checkpoint_ns="")
-    put(saver, thread, 1)
-    assert len(list(saver.list(thread, before=config("", checkpoint_id=id)))) == all_are
+        assert listed == [set(ids[: ids.index(id)])] * 2
+    # The first moment of one version of ids and the last of another are none of the other's: a bare ValueError.
+    for version in ("6", "7"):
+        for id, number in ((f"00000000-0000-{version}000-8000-000000000000", 0),
+                           (f"ffffffff-ffff-{version}fff-bfff-ffffffffffff", 4)):  # fmt: skip
+            assert len(list(here.list(thread, before=config("", checkpoint_id=id)))) == number
 
 
 def put(saver: Any, after: Any, value: Any, *, id: str = "") -> Any:
@@ -343,42 +228,22 @@ def put(saver: Any, after: Any, value: Any, *, id: str = "") -> Any:
     return saver.put(after, checkpoint({"a": value}, id=id, version=version), {"step": version}, {})
 
 
-def test_a_state_that_is_too_large_is_refused_in_the_savers_terms(both: Made) -> None:
-    thread = unique("chat")
+def test_what_no_thread_can_have_is_refused_in_the_savers_terms(both: Made) -> None:
+    saver, thread = both(), unique("chat")
+    for name in ("x" * 201, "", "a\0b", "a\ud800b"):
+        with pytest.raises(SaverError):
+            saver.get_tuple(config(name))
+        with pytest.raises(SaverError):
+            put(saver, config(name, checkpoint_ns=""), 1)
     with pytest.raises(Unsaveable, match=r"16,777,216|17,825,792"):
-        put(both(), config(thread, checkpoint_ns=""), "x" * 20_000_000)
+        put(saver, config(thread, checkpoint_ns=""), "x" * 20_000_000)
+    with pytest.raises(Unsaveable, match=r"The channel .__start__.: A builtins\.object cannot be saved"):
+        talker(saver).invoke({"messages": [], "count": object()}, config(thread), durability="sync")
     assert both().get_tuple(config(thread)) is None
+    assert not GraphThread.objects.filter(run__thread=thread, run__seq__gt=1).exists()
 
 
-@pytest.mark.parametrize("name", ["x" * 201, "", "a\0b", "a\ud800b"])
-def test_a_name_that_no_thread_can_have_is_refused_in_the_savers_terms(both: Made, name: str) -> None:
-    saver = both()
-    with pytest.raises(SaverError):
-        saver.get_tuple(config(name))
-    with pytest.raises(SaverError):
-        put(saver, config(name, checkpoint_ns=""), 1)
-
-
-def test_a_state_may_be_read_while_the_graph_runs(both: Made) -> None:
-    thread, saver = unique("chat"), both()
-    graph, over = counter(saver), threading.Event()
-
-    def look() -> int:
-        looks = 0
-        while not over.is_set():
-            graph.get_state(config(thread))
-            looks += 1
-        return looks
-
-    with ThreadPoolExecutor(1) as pool:
-        looking = pool.submit(look)
-        told = graph.invoke({"items": ["first"], "upto": 30}, config(thread) | {"recursion_limit": 100})
-        over.set()
-        assert looking.result() > 1
-    assert len(told["items"]) == 31
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", first_alone(reversed(BACKENDS)))
 async def test_every_capability_passes_every_test(web: str, backend: str) -> None:
     with savers(backend, web) as make:
 
@@ -396,3 +261,107 @@ async def test_every_capability_passes_every_test(web: str, backend: str) -> Non
     assert report.passed_all()
     assert all(each.detected for each in report.results.values())
     assert found["conformance_level"] == "FULL"
+
+
+STATEFUL = "treasurer"  # the namespace of the subgraph with a memory
+
+
+def asked(saver: Any, thread: str) -> Any:
+    """Have a graph ask about two invoices; return the place before it asked about the first."""
+    graph = treasurer(saver)
+    graph.invoke({"invoice": 1, "asked": []}, config(thread))
+    graph.invoke(Command(resume="approved"), config(thread))
+    graph.invoke(Command(resume="approved"), config(thread))
+    return next(
+        each.config for each in reversed(list(graph.get_state_history(config(thread)))) if each.next == (STATEFUL,)
+    )
+
+
+@pytest.mark.parametrize("how", first_alone(["by its id", "in another program", "bare"], 2))
+def test_a_subgraph_with_a_memory_that_is_sent_back_takes_the_new_answer(both: Made, how: str) -> None:
+    thread, saver = unique("chat"), both()
+    earlier = asked(saver, thread)
+    graph = treasurer(saver)
+    [question] = graph.invoke(None, earlier)["__interrupt__"]
+    assert question.value == "Pay invoice 1?"
+    if how == "in another program":
+        graph = treasurer(both())
+    told = graph.invoke(Command(resume={question.id: "rejected"} if how == "by its id" else "rejected"), config(thread))
+    assert told["asked"] == ["1: rejected"]
+    [question] = told["__interrupt__"]
+    assert question.value == "Pay invoice 2?"
+
+
+@pytest.mark.long
+def test_what_a_person_has_edited_since_is_not_what_the_subgraph_had_then(both: Made) -> None:
+    thread, saver = unique("chat"), both()
+    asked(saver, thread)
+    inner, outer = run_of(thread, STATEFUL), run_of(thread)
+    [newest, *_] = saver.list(config(thread, checkpoint_ns=""), limit=1)
+    for run in (inner, outer):
+        rewind.edit(run, at=run.seq, patch=[{"op": "replace", "path": "/invoice", "value": 7}], by=ann(run.team))
+
+    def before(place: Any) -> Any:
+        [found] = saver.list(config(thread, checkpoint_ns=STATEFUL), before=place, limit=1)
+        return found.checkpoint["channel_values"]["invoice"]
+
+    assert before(newest.config) == 2
+    [edited] = saver.list(config(thread, checkpoint_ns=""), limit=1)
+    assert edited.checkpoint["channel_values"]["invoice"] == 7
+    assert before(edited.config) == 7
+
+
+def test_a_thread_begins_anew_where_its_beginning_was_removed() -> None:
+    """The new beginning was saved after the head, whose writes a DeltaChannel was then rebuilt from."""
+    with savers("in process") as make:
+        thread, saver = unique("chat"), make()
+        counter(saver).invoke({"items": ["first"], "upto": 25}, config(thread) | {"recursion_limit": 100})
+        run = run_of(thread)
+        run.cancel(by=actors.SYSTEM, reason="Enough.")
+        keep(run, keep_last=2)
+        pruned()
+        rewind.rewind(run_of(thread), to=run.checkpoints.order_by("-seq")[1].seq, by=ann(run.team))
+        assert not run.checkpoints.filter(seq=1).exists()
+        [newest] = saver.list(config(thread, checkpoint_ns=""), limit=1)
+        anew: Any = {**newest.checkpoint, "id": str(uuid6()), "channel_values": {"upto": 9}}
+        saved = make().put(config(thread, checkpoint_ns=""), anew, {"source": "fork", "step": -1}, {"upto": 1})
+        [found] = saver.list(config(thread, checkpoint_ns=""), limit=1)
+        assert (found.config, found.parent_config) == (saved, None)
+        assert found.checkpoint["channel_values"] == {"upto": 9}
+        history = saver.get_delta_channel_history(config=saved, channels=["items"])
+        assert history == {"items": {"writes": []}}
+        verified(thread)
+
+
+def test_a_program_goes_on_from_a_checkpoint_that_it_asked_for_though_another_wrote_since(both: Made) -> None:
+    """ThreadMoved was raised, because what the program knew of the newest checkpoint was old."""
+    thread, mine, theirs = unique("chat"), both(), both()
+    talker(mine).invoke({"messages": [], "count": 0}, config(thread))
+    talker(theirs).invoke({"messages": [], "count": 5}, config(thread))
+    *_, early, _ = mine.list(config(thread, checkpoint_ns=""))
+    found = mine.get_tuple(early.config)
+    assert found is not None
+    branch: Any = {**found.checkpoint, "id": str(uuid6())}
+    saved = mine.put(found.config, branch, {"source": "update", "step": 1}, {})
+    newest = theirs.get_tuple(config(thread))
+    assert newest is not None
+    assert (newest.config, newest.parent_config) == (saved, found.config)
+
+
+def test_what_is_refused_to_a_subgraph_that_asks_is_raised(both: Made) -> None:
+    """LangGraph swallowed it: the graph asked, and what it would go on from was an older state of its subgraph."""
+    thread, saver = unique("chat"), both()
+    earlier, run = asked(saver, thread), run_of(thread, STATEFUL)
+    run.cancel(by=actors.of_user(ann(run.team)), reason="Enough.")
+    graph = treasurer(saver)
+    with pytest.raises(ThreadEnded, match=r"cancelled: Enough\."):
+        graph.invoke(None, earlier)
+    assert graph.get_state(config(thread)).interrupts == ()
+
+
+def test_two_invocations_that_begin_one_thread_do_not_mix(both: Made) -> None:
+    thread, saver = config(unique("chat"), checkpoint_ns=""), both()
+    assert saver.get_tuple(thread) is None
+    talker(saver).invoke({"messages": [], "count": 0}, thread)
+    with pytest.raises(ThreadMoved, match="two invocations of one thread"):
+        saver.put(thread, checkpoint(), {"source": "input", "step": -1}, {})

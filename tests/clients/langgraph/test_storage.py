@@ -5,13 +5,10 @@ A program that is killed while it copies or deletes a thread: the same order aga
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from django.db.models.functions import Now
 from holdpoint.langgraph import Tampered, ThreadEnded, ThreadHeld, ThreadMoved, ThreadTaken, import_thread
@@ -22,15 +19,13 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
 from agents.models import ThreadWrite
-from agents.threads import reading, removing, resting, saving
+from agents.threads import saving
 from agents.threads.local import InProcess
-from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Checkpoint, Chunk, Gap, Hold, Run
 from tests.checkpoints.retention.pruned_runs import keep, pruned
 from tests.clients.langgraph.graphs import Asked, asker, config, counter, talker
-from tests.clients.langgraph.killed_graph import build
-from tests.clients.langgraph.savers import BACKENDS, Made, checkpoint, run_of, savers, verified
+from tests.clients.langgraph.savers import Made, checkpoint, run_of, verified
 from tests.factories import unique
 from tests.harness.altered_rows import altered, owner
 from tests.harness.examples import first_alone
@@ -48,19 +43,14 @@ getattr(HoldpointSaver(InProcess(agent=agent, team=team)), order)(*given)
 """
 
 
-def test_an_altered_checkpoint_is_refused_with_what_to_do(both: Made) -> None:
+def test_an_altered_checkpoint_or_pending_write_is_refused_with_what_to_do(both: Made) -> None:
     thread = unique("chat")
-    talker(both()).invoke({"messages": [HumanMessage("one")]}, config(thread))
-    row = Checkpoint.objects.filter(run=run_of(thread)).latest("seq")
+    asker(both(), []).invoke({"question": "Pay?", "done": [], "answer": ""}, config(thread))
+    run = run_of(thread)
+    row = Checkpoint.objects.filter(run=run).latest("seq")
     with altered(row, payload=bytes(row.payload)[:-1] + b"!"), pytest.raises(Tampered, match=r"verify"):
         both().get_tuple(config(thread))
     assert both().get_tuple(config(thread)) is not None
-
-
-def test_an_altered_pending_write_is_refused(both: Made) -> None:
-    thread, log = unique("chat"), list[str]()
-    asker(both(), log).invoke({"question": "Pay?", "done": [], "answer": ""}, config(thread))
-    run = run_of(thread)
     with owner() as made:
         made.execute(
             "UPDATE agents_threadwrite SET task = task || '0' WHERE run_id = %s AND checkpoint = %s", [run.pk, run.head]
@@ -126,24 +116,6 @@ def test_a_prune_leaves_the_writes_whose_checkpoint_is_still_to_come(both: Made)
     assert now.pending_writes == [("task-1", "count", 7)]
 
 
-def test_a_copy_whose_answer_was_lost_is_made_once(web: str) -> None:
-    source, to = unique("chat"), unique("chat")
-    with savers("over HTTP", web) as make:
-        saver = make()
-        talker(saver).invoke({"messages": [HumanMessage("one")]}, config(source))
-        lost: list[Any] = []
-
-        def lose_first(answer: httpx.Response) -> None:
-            if not lost:
-                lost.append(answer.read())
-                raise httpx.ReadTimeout("lost", request=answer.request)
-
-        saver._backend._client._io.client.event_hooks = {"response": [lose_first]}  # type: ignore[attr-defined]
-        saver.copy_thread(source, to)
-        assert lost
-        assert len(list(saver.list(config(to)))) == len(list(saver.list(config(source))))
-
-
 def test_a_thread_is_copied_to_one_that_was_deleted(both: Made) -> None:
     source, to, log = unique("chat"), unique("chat"), list[str]()
     saver, other = both(), both()
@@ -175,69 +147,24 @@ def test_pruning_keeps_what_delta_channels_are_rebuilt_from(both: Made) -> None:
     assert told["items"][: len(before["items"]) + 1] == [*before["items"], "more"]
 
 
-def test_a_prune_reads_what_the_newest_needs_once_and_not_for_each_checkpoint(
-    make: Made, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    thread, saver, asked = unique("chat"), make(), list[int]()
-    talker(saver).invoke({"messages": [HumanMessage("one")]}, config(thread))
-    needed = removing._needed
-
-    def counting(run: Any) -> Any:
-        asked.append(run.run_id)
-        return needed(run)
-
-    monkeypatch.setattr(removing, "_needed", counting)
-    saver.prune([thread])
-    assert len(asked) == 2, "before the transaction and in it"
-    assert len(list(saver.list(config(thread)))) == 1
-
-
-def test_a_copy_reads_one_portion_of_the_checkpoints_at_a_time(make: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All states of a thread with 1,500 checkpoints took a gigabyte."""
-    thread, to, saver, log = unique("chat"), unique("chat"), make(), list[str]()
-    counter(saver).invoke({"items": ["first"], "upto": 25}, config(thread) | {"recursion_limit": 100})
-    monkeypatch.setattr(reading, "PAGE", 3)
-
-    def noting(word: str, call: Any) -> Any:
-        def noted(*given: Any) -> Any:
-            log.append(word)
-            return call(*given)
-
-        return noted
-
-    monkeypatch.setattr(store, "load_checkpoint", noting("read", store.load_checkpoint))
-    monkeypatch.setattr(saving, "put", noting("put", saving.put))
-    saver.copy_thread(thread, to)
-    assert log[:6] == ["read", "put"] * 3
-    assert counter(saver).get_state(config(to)).values == counter(saver).get_state(config(thread)).values
-    verified(to)
-
-
-@pytest.mark.parametrize("over", [False, True])
+@pytest.mark.parametrize("over", first_alone([True, False]))
 def test_a_retention_policy_keeps_what_delta_channels_are_rebuilt_from(make: Made, over: bool) -> None:
+    """And a thread that does not verify is left alone."""
     thread, saver = unique("chat"), make()
     graph = counter(saver)
     graph.invoke({"items": ["first"], "upto": 25}, config(thread) | {"recursion_limit": 100})
     before, run = graph.get_state(config(thread)).values, run_of(thread)
     if over:
         run.cancel(by=SYSTEM, reason="Enough.")
-    count = run.checkpoints.count()
-    keep(run, keep_last=1)
-    pruned()
-    assert 1 < run.checkpoints.count() < count / 2
-    assert counter(make()).get_state(config(thread)).values == before
-    verified(thread)
-
-
-def test_a_thread_that_does_not_verify_is_left_alone_by_retention(make: Made) -> None:
-    thread = unique("chat")
-    counter(make()).invoke({"items": ["first"], "upto": 25}, config(thread) | {"recursion_limit": 100})
-    run = run_of(thread)
     count, row = run.checkpoints.count(), Checkpoint.objects.filter(run=run).latest("seq")
     keep(run, keep_last=1)
     with altered(row, payload=bytes(row.payload)[:-1] + b"!"):
         pruned()
     assert run.checkpoints.count() == count
+    pruned()
+    assert 1 < run.checkpoints.count() < count / 2
+    assert counter(make()).get_state(config(thread)).values == before
+    verified(thread)
 
 
 def test_a_thread_is_imported_with_its_branches_and_its_interrupt(both: Made) -> None:
@@ -259,59 +186,22 @@ def test_a_thread_is_imported_with_its_branches_and_its_interrupt(both: Made) ->
     verified(thread)
 
 
-def test_of_programs_that_put_at_once_one_is_first(make: Made) -> None:
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_of_programs_that_put_at_once_one_is_first(make: Made, is_begun: bool) -> None:
     thread = unique("chat")
-    talker(make()).invoke({"messages": [HumanMessage("one")]}, config(thread))
+    if is_begun:
+        talker(make()).invoke({"messages": [HumanMessage("one")]}, config(thread))
 
     def program() -> Any:
         saver = make()
         found = saver.get_tuple(config(thread))
-        assert found is not None
-        return lambda: saver.put(found.config, {**found.checkpoint, "id": str(uuid6())}, {"step": 9}, {})
+        assert (found is not None) == is_begun
+        place, was = (found.config, found.checkpoint) if found else (config(thread, checkpoint_ns=""), checkpoint())
+        return lambda: saver.put(place, {**was, "id": str(uuid6())}, {"step": 9}, {})
 
     said = race([program() for _ in range(6)])
     assert len([each for each in said if isinstance(each, dict)]) == 1
     assert len([each for each in said if isinstance(each, ThreadMoved)]) == 5
-    verified(thread)
-
-
-def test_programs_that_begin_a_thread_at_once_make_one_run(make: Made) -> None:
-    thread = unique("chat")
-
-    def program() -> Any:
-        saver = make()
-        assert saver.get_tuple(config(thread)) is None
-        return lambda: saver.put(config(thread, checkpoint_ns=""), checkpoint(), {"step": 9}, {})
-
-    said = race([program() for _ in range(6)])
-    assert len([each for each in said if isinstance(each, dict)]) == 1
-    assert all(isinstance(each, dict | ThreadMoved) for each in said), said
-    verified(thread)
-
-
-@pytest.mark.parametrize("backend", first_alone(BACKENDS))
-def test_a_program_that_is_killed_in_a_step_goes_on_without_repeating_the_task_that_was_done(
-    web: str, backend: str, tmp_path: Path
-) -> None:
-    thread, log = unique("chat"), tmp_path / "log"
-    log.touch()
-    with savers(backend, web) as make:
-        saver = make()
-        kept = saver._backend
-        given: dict[str, Any] = {"thread": thread, "log": str(log), "dies_at": 2, "upto": 4}
-        env = dict(os.environ)
-        if isinstance(kept, InProcess):
-            given |= {"agent": kept._agent, "team": kept._owner.team.name}
-            env["DJANGO_SETTINGS_MODULE"] = "config.settings"
-        else:
-            env |= {"HOLDPOINT_URL": web, "HOLDPOINT_TOKEN": make.token}
-        command = [sys.executable, "-m", "tests.clients.langgraph.killed_graph", json.dumps(given)]
-        done = run_command(*command, within=4 * PATIENCE, env=env)
-        assert done.returncode == -9, done.stdout + done.stderr
-        told = build(saver, log, dies_at=-1, upto=4).invoke(None, config(thread))
-    assert told["done"] == [0, 1, 2, 3]
-    lines = log.read_text().split("\n")[:-1]
-    assert sorted(lines) == sorted(f"{name} {number}" for name in ("quick", "slow") for number in range(4))
     verified(thread)
 
 
@@ -323,9 +213,9 @@ def test_a_thread_that_nobody_writes_rests_and_its_program_goes_on(make: Made) -
     assert run.status == "running"
     mine = saver.get_tuple(config(thread))
     Run.objects.filter(pk=run.pk).update(lease_until=Now())
-    assert resting.rest() >= 1
+    assert saving.rest() >= 1
     run.refresh_from_db()
-    assert (run.status, run.reason) == ("waiting", resting.RESTS)
+    assert (run.status, run.reason) == ("waiting", saving.RESTS)
     assert mine is not None
     saver.put(mine.config, {**mine.checkpoint, "id": str(uuid6())}, {"step": 9}, {})
     assert len(graph.invoke({"messages": [HumanMessage("two")]}, config(thread))["messages"]) == 4
@@ -350,36 +240,27 @@ def killed(make: Made, at: str, *order: str) -> None:
     assert done.returncode == -9, done.stdout + done.stderr
 
 
-def asked(make: Made) -> str:
+def asked(make: Made, question: str = "Pay?") -> str:
     thread = unique("chat")
-    nested(make).invoke({"question": "Pay?", "done": [], "answer": ""}, config(thread))  # type: ignore[attr-defined]
+    nested(make).invoke({"question": question, "done": [], "answer": ""}, config(thread))  # type: ignore[attr-defined]
     assert Run.objects.filter(thread=thread).count() == 2
     return thread
 
 
-@pytest.mark.parametrize("hit", first_alone([1, 2]))
-def test_a_deletion_that_was_killed_is_finished_by_the_next(make: Made, hit: int) -> None:
-    thread = asked(make)
-    killed(make, f"prune_removed:kill:{hit}", "delete_thread", thread)
+@pytest.mark.parametrize("at", first_alone(["prune_removed:kill:1", "prune_removed:kill:2", "prune_chunks:kill:1"]))
+def test_a_deletion_that_was_killed_is_finished_by_the_next(make: Made, at: str) -> None:
+    thread, saver = asked(make, "A value that has a chunk of its own. " * 5000), make()
+    lineages = list(Run.objects.filter(thread=thread).values_list("lineage", flat=True))
+    assert Chunk.objects.filter(lineage__in=lineages).exists()
+    killed(make, at, "delete_thread", thread)
     verified(thread)
-    saver = make()
-    assert saver.get_tuple(config(thread)) is not None, "the graph's own goes last"
+    if at.startswith("prune_removed"):
+        assert saver.get_tuple(config(thread)) is not None, "the graph's own goes last"
     saver.delete_thread(thread)
     assert list(saver.list(config(thread))) == []
     assert not ThreadWrite.objects.filter(run__thread=thread).exists()
-    verified(thread)
-
-
-def test_a_deletion_that_was_killed_leaves_no_content_without_a_checkpoint(make: Made) -> None:
-    thread = unique("chat")
-    large = "A value that has a chunk of its own. " * 5000
-    nested(make).invoke({"question": large, "done": [], "answer": ""}, config(thread))  # type: ignore[attr-defined]
-    lineages = list(Run.objects.filter(thread=thread).values_list("lineage", flat=True))
-    assert Chunk.objects.filter(lineage__in=lineages).exists()
-    killed(make, "prune_chunks:kill:1", "delete_thread", thread)
-    verified(thread)
-    make().delete_thread(thread)
     assert not Chunk.objects.filter(lineage__in=lineages).exists()
+    verified(thread)
 
 
 @pytest.mark.parametrize("hit", first_alone([1, 2]))

@@ -18,10 +18,3 @@ def files(world: World, tmp_path: Path) -> Files:
 
     (tmp_path / "note.txt").write_text("Buy bread.\n")
     return Files(world, tmp_path)
-
-
-@pytest.fixture
-def world(web: str) -> World:
-    from tests.clients.world import World  # once Django is set up
-
-    return World(web)

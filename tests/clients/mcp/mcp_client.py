@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx2
+from holdpoint.mcp.asking import Limits
+from holdpoint.mcp.server import answered
+from holdpoint.mcp.tools import TOOLS
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
@@ -25,7 +28,6 @@ from tests.harness.waiting import PATIENCE, until
 T = TypeVar("T")
 SOURCE = str(ROOT / "clients" / "python" / "src")
 Json = dict[str, Any]
-Doing = Callable[[Client], Awaitable[T]]
 
 
 @asynccontextmanager
@@ -67,6 +69,19 @@ def called(world: World, name: str, arguments: Json, *, mode: str = "legacy") ->
             return await client.call_tool(name, arguments)
 
     return beside(do)
+
+
+class Tools:
+    """The tools of the MCP server as `/mcp` and `holdpoint mcp` run them, in this process, with little time to wait."""
+
+    def __init__(self, world: World, wait: float = 1.0) -> None:
+        self.world, self.limits = world, Limits(wait)
+
+    def __call__(self, name: str, arguments: Json) -> Future[CallToolResult]:
+        """Call one beside the test."""
+        call = TOOLS[name].model_validate(arguments)
+        hp = self.world.awaited(patience=self.limits.patient)
+        return beside(lambda: answered(call, hp, self.limits))
 
 
 def said(result: CallToolResult) -> str:

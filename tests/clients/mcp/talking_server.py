@@ -12,7 +12,6 @@ from typing import Any
 import anyio
 import mcp_types as types
 import uvicorn
-from mcp import MCPError
 from mcp.server import NotificationOptions, Server, ServerRequestContext
 from mcp.server.runner import serve_loop
 from mcp.server.stdio import stdio_server
@@ -31,15 +30,11 @@ LEVELS: list[str] = []
 
 
 async def on_list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-    names = ["survey", "touch", "colour", "visit"]
+    names = ["survey", "touch", "colour"]
     return types.ListToolsResult(tools=[types.Tool(name=each, input_schema={"type": "object"}) for each in names])
 
 
 async def on_call_tool(context: Context, params: types.CallToolRequestParams) -> Any:
-    if params.name == "visit":
-        page = types.ElicitRequestURLParams(message="Sign in.", url="https://x.example/", elicitation_id="e1")
-        data = {"elicitations": [page.model_dump(mode="json", by_alias=True, exclude_none=True)]}
-        raise MCPError(types.URL_ELICITATION_REQUIRED, "Sign in first.", data)
     if params.name == "touch":
         return await touch(context)
     if context.protocol_version in MODERN_PROTOCOL_VERSIONS:

@@ -9,14 +9,13 @@ from typing import Any
 
 import httpx
 import pytest
-from holdpoint import Holdpoint
 from mcp_types import CallToolResult
 
 from agents.models import Token
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Run
 from tests.agents.remote.outside_program import decide
-from tests.clients.mcp.mcp_client import beside, by_http, by_stdio, called, decided, said, still_open, told
+from tests.clients.mcp.mcp_client import Tools, beside, by_http, by_stdio, called, decided, said, still_open, told
 from tests.clients.mcp.test_permission_prompt import opened
 from tests.clients.world import POOL, WIRE, World
 from tests.factories import ann
@@ -26,6 +25,7 @@ from tests.harness.waiting import PATIENCE, until
 
 LIST: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+WAITING = 12  # calls: thrice as many as the process has connections
 TOOLS = ["permission_prompt", "request_approval", "await_decision", "save_checkpoint", "list_gates"]
 
 
@@ -43,59 +43,36 @@ def test_it_lists_its_tools(world: World) -> None:
     assert [tool["name"] for tool in found.json()["result"]["tools"]] == TOOLS
 
 
-@pytest.mark.parametrize("sent", ["", "Basic YTpi", "Bearer", "Bearer hp_nothing"])
-def test_without_a_valid_token_it_answers_401_with_a_challenge(world: World, sent: str) -> None:
-    found = post(world, Authorization=sent)
-    assert found.status_code == 401
-    assert found.headers["www-authenticate"].startswith('Bearer realm="Holdpoint", error="invalid_')
-    assert found.json()["error"] in ("invalid_token", "invalid_request")
-
-
-def test_a_revoked_token_is_refused_at_once(world: World) -> None:
-    assert post(world).status_code == 200
+def test_without_a_valid_token_it_answers_401_with_a_challenge(world: World) -> None:
+    session = f"sessionid={session_of(ann(world.team))}"
+    for sent in ("", "Basic YTpi", "Bearer", "Bearer hp_nothing"):
+        found = post(world, Authorization=sent, Cookie=session)
+        assert found.status_code == 401
+        assert found.headers["www-authenticate"].startswith('Bearer realm="Holdpoint", error="invalid_')
+        assert found.json()["error"] in ("invalid_token", "invalid_request")
     Token.objects.filter(user=world.owner).update(revoked_at="2026-01-01T00:00:00Z")
     assert post(world).status_code == 401
 
 
-def test_a_session_is_no_token(world: World) -> None:
-    found = post(world, Authorization="", Cookie=f"sessionid={session_of(ann(world.team))}")
-    assert found.status_code == 401
-
-
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1"])
-def test_a_page_of_another_site_is_refused(world: World, origin: str) -> None:
-    assert post(world, Origin=origin).status_code == 403
-
-
-def test_a_page_of_its_own_is_served(web: str) -> None:
-    assert post(World(web), Origin=web).status_code == 200
-
-
-def test_only_post_is_taken(web: str) -> None:
-    world = World(web)
+def test_only_its_own_pages_and_only_posts_are_taken(world: World) -> None:
+    for origin in ("https://evil.example", "null", "http://127.0.0.1:1"):
+        assert post(world, Origin=origin).status_code == 403
+    assert post(world, Origin=world.url).status_code == 200
     for method in ("GET", "DELETE", "PUT"):
-        found = httpx.request(method, f"{web}/mcp", headers={"Authorization": f"Bearer {world.token}"})
+        found = httpx.request(method, f"{world.url}/mcp", headers={"Authorization": f"Bearer {world.token}"})
         assert (found.status_code, found.headers["allow"]) == (405, "POST")
 
 
-@pytest.mark.parametrize(
-    ("body", "why"),
-    [
+def test_what_is_ambiguous_is_a_parse_error(world: World) -> None:
+    for body, why in (
         (b"{", "cannot be read"),
         (b'{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "tools/list"}', "id"),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"x": NaN}}', "cannot be read"),
-    ],
-)
-def test_what_is_ambiguous_is_a_parse_error(world: World, body: bytes, why: str) -> None:
-    found = post(world, body)
-    assert found.status_code == 400
-    assert found.json()["error"]["code"] == -32700
-    assert why in found.json()["error"]["message"]
-
-
-def test_a_body_that_is_too_large_is_refused(shared_web: Callable[..., str]) -> None:
-    world = World(shared_web({"HOLDPOINT_API_BODY_LIMIT": "20000", "HOLDPOINT_UPLOAD_LIMIT": "1000"}))
-    assert post(world, b" " * 20_001).status_code == 413
+    ):
+        found = post(world, body)
+        assert found.status_code == 400
+        assert found.json()["error"]["code"] == -32700
+        assert why in found.json()["error"]["message"]
 
 
 def test_an_unknown_tool_is_an_error_of_the_protocol(world: World) -> None:
@@ -118,85 +95,55 @@ def test_a_token_reaches_no_further_here_than_in_the_api(web: str) -> None:
     assert told(asked.result(PATIENCE))["status"] == "approved"
 
 
-def test_an_approval_is_asked_for_and_awaited_later(shared_web: Callable[..., str]) -> None:
-    world = World(shared_web({"HOLDPOINT_MCP_WAIT": "4"}))
-    wire = {"to": "ACME", "amount": "120.00"}
+def test_an_approval_is_asked_for_and_awaited_later(world: World) -> None:
+    wire, call = {"to": "ACME", "amount": "120.00"}, Tools(world)
     asking = {"action": "wire", "title": "Pay invoice 7", "arguments": wire, "risk": "high", "pinned": ["amount"]}
-    first = json.loads(still_open(lambda: called(world, "request_approval", asking)))
+    first = json.loads(still_open(lambda: call("request_approval", asking)))
     assert first["status"] == "open"
     worded = {**asking, "title": "Pay ACME", "summary": "It is due.", "risk": "low", "pinned": []}
-    assert json.loads(still_open(lambda: called(world, "request_approval", worded))) == first
+    assert json.loads(still_open(lambda: call("request_approval", worded))) == first
     gate = world.decides("edit", arguments={"wire": {**wire, "amount": "100.00"}}, comment="A tenth less.")
     assert first["gate"] == gate.pk
-    later = told(decided(lambda: called(world, "await_decision", {"gate": gate.pk})))
+    later = told(decided(lambda: call("await_decision", {"gate": gate.pk})))
     assert later["arguments"] == {**wire, "amount": "100.00"}
     assert (later["changes"], later["by"], later["comment"]) == (
         ["amount is now '100.00'"], "Ann Okafor", "A tenth less.",
     )  # fmt: skip
 
 
-def test_checkpoints_are_saved_one_after_the_other(web: str) -> None:
-    world = World(web)
-    first = told(called(world, "save_checkpoint", {"state": {"plan": [1]}, "title": "Refactor"}).result(PATIENCE))
-    more = {"run": first["run"], "state": {"plan": [1, 2]}, "note": "Split the module."}
-    second = told(called(world, "save_checkpoint", more).result(PATIENCE))
-    assert (second["run"], second["checkpoint"]) == (first["run"], first["checkpoint"] + 1)
-    run = Run.objects.get(pk=first["run"])
-    assert (run.title, run.team) == ("Refactor", world.team)
-    assert Checkpoint.objects.filter(run=run).count() == 3  # with the one that it started from
-    found = httpx.get(
-        f"{web}/api/runs/{run.pk}/checkpoints/{second['checkpoint']}",
-        headers={"Authorization": f"Bearer {world.token}"},
-    )
-    assert found.json()["state"] == {"state": {"plan": [1, 2]}}
+def test_checkpoints_are_saved_one_after_the_other_and_once_each(world: World) -> None:
+    def save(**arguments: Any) -> dict[str, Any]:
+        return told(called(world, "save_checkpoint", arguments).result(PATIENCE))
 
-
-def test_a_call_whose_answer_was_lost_saves_once(world: World) -> None:
-    start = {"state": {"plan": [1]}, "note": "Planned.", "request_id": "1"}
-    first, again = (told(called(world, "save_checkpoint", start).result(PATIENCE)) for _ in range(2))
+    start: dict[str, Any] = {"state": {"plan": [1]}, "title": "Refactor", "request_id": "1"}
+    first, again = save(**start), save(**start)  # the answer was lost
     assert (again["run"], again["checkpoint"]) == (first["run"], first["checkpoint"])
     assert "Nothing new was saved" in again["message"]
     for plan in ([1, 2], [1, 2], [1]):  # going back to an earlier state is new
-        last = told(called(world, "save_checkpoint", {"run": first["run"], "state": {"plan": plan}}).result(PATIENCE))
+        last = save(run=first["run"], state={"plan": plan}, note="Split the module.")
     assert last["checkpoint"] == first["checkpoint"] + 2
-    assert Run.objects.filter(team=world.team).count() == 1
-    other = told(called(world, "save_checkpoint", start | {"title": "Another"}).result(PATIENCE))
-    assert other["run"] != first["run"]
+    run = Run.objects.get(team=world.team)
+    assert (run.title, Checkpoint.objects.filter(run=run).count()) == ("Refactor", 4)  # with the one it started from
+    with world.client() as hp:
+        assert hp.run(run.pk).checkpoint(last["checkpoint"]).state == {"state": {"plan": [1]}}
+    assert save(**start | {"title": "Another"})["run"] != first["run"]
 
 
-def test_an_argument_to_check_that_is_not_there_is_told_and_nobody_is_asked(world: World) -> None:
+def test_a_gate_or_a_run_of_something_else_is_no_place_for_it(world: World) -> None:
     asked = {"action": "wire", "title": "Pay", "arguments": WIRE, "pinned": ["amout"]}
     found = called(world, "request_approval", asked).result(PATIENCE)
-    assert found.is_error
-    assert "there are no arguments amout" in said(found)
+    assert (found.is_error, "there are no arguments amout" in said(found)) == (True, True)
     assert not Gate.objects.filter(team=world.team).exists()
-
-
-def test_a_gate_that_asks_how_to_go_on_allows_nothing(world: World) -> None:
-
-    def program(hp: Holdpoint) -> None:
-        with hp.approve("wire", WIRE) as call:
-            call.unknown("The bank did not answer.")
-
-    doing = world.runs(program)
-    world.decides()
-    doing.result(PATIENCE)
-    gate = world.gate("recovery")
+    with world.client() as hp, hp.resume(world.allowed(hp)) as call:
+        run = Run.objects.get(pk=call.run)
+        found = called(world, "save_checkpoint", {"run": call.run, "state": {}}).result(PATIENCE)
+        assert (found.is_error, f"Run {call.run} was not started by save_checkpoint" in said(found)) == (True, True)
+        assert Run.objects.get(pk=run.pk).token == run.token
+        call.unknown("The bank did not answer.")
+    gate = world.gate("recovery")  # it asks how to go on
     found = called(world, "await_decision", {"gate": gate.pk}).result(PATIENCE)
     assert found.is_error
     assert f"Gate {gate.pk} does not ask whether one thing may be done" in said(found)
-
-
-def test_a_run_of_something_else_is_no_place_for_checkpoints(world: World) -> None:
-    asked = called(world, "request_approval", {"action": "wire", "title": "Pay", "request_id": "1"})
-    gate = world.gate()
-    before = Run.objects.get(pk=gate.run_id)
-    found = called(world, "save_checkpoint", {"run": gate.run_id, "state": {}}).result(PATIENCE)
-    assert found.is_error
-    assert f"Run {gate.run_id} was not started by save_checkpoint" in said(found)
-    assert Run.objects.get(pk=gate.run_id).token == before.token
-    decide(gate, "approve")
-    assert told(asked.result(PATIENCE))["status"] == "approved"
 
 
 def test_a_checkpoint_that_is_refused_leaves_the_run_to_the_next(world: World) -> None:
@@ -216,9 +163,8 @@ def test_a_checkpoint_that_is_refused_leaves_the_run_to_the_next(world: World) -
     assert told(good)["checkpoint"] == told(first)["checkpoint"] + 1
 
 
-def test_a_process_that_ends_answers_those_who_wait(
-    start_web: Callable[..., tuple[services.Service, str]],
-) -> None:
+@pytest.mark.long
+def test_a_process_that_ends_answers_those_who_wait(start_web: Callable[..., tuple[services.Service, str]]) -> None:
     service, base = start_web()
     world = World(base)
     params = {"name": "permission_prompt", "arguments": {"tool_name": "Bash", "input": {"command": "ls"}}}
@@ -231,20 +177,22 @@ def test_a_process_that_ends_answers_those_who_wait(
     assert Gate.objects.open().filter(team=world.team).count() == 1
 
 
-def test_fifty_waits_leave_room_for_others(shared_web: Callable[..., str]) -> None:
-    """A wait holds neither a thread nor a connection: more wait than the process has of either."""
-    world = World(shared_web({"HOLDPOINT_MCP_WAIT": "50"}))
+def test_many_waits_leave_room_for_others(shared_web: Callable[..., str]) -> None:
+    """A wait holds neither a thread nor a connection: more wait than the process has; what is too large is refused."""
+    limits = {"HOLDPOINT_API_BODY_LIMIT": "20000", "HOLDPOINT_UPLOAD_LIMIT": "1000"}
+    world = World(shared_web({"HOLDPOINT_MCP_WAIT": "50", "HOLDPOINT_POOL_SIZE": "4", **limits}))
+    assert post(world, b" " * 20_001).status_code == 413
 
     async def wait_all() -> list[CallToolResult]:
         async with by_http(world) as client:
             calls = [
                 client.call_tool("request_approval", {"action": "note", "title": f"Note {at}", "request_id": str(at)})
-                for at in range(50)
+                for at in range(WAITING)
             ]
             return await asyncio.gather(*calls)
 
     asked = beside(wait_all)
-    gates = until(lambda: opened(world, 50), what="50 gates", within=2 * PATIENCE)
+    gates = until(lambda: opened(world, WAITING), what="the gates", within=2 * PATIENCE)
     assert gates is not None
     assert post(world).status_code == 200
     for gate in gates:

@@ -17,8 +17,6 @@ from mcp import Client, MCPError
 from mcp.client.subscriptions import ResourceUpdated, ToolsListChanged
 
 from agents.models import Effect
-from approvals.models import Gate
-from tests.agents.remote.outside_program import decide
 from tests.clients.mcp.mcp_client import Json, beside, command, said
 from tests.clients.mcp.talking_server import NOTE
 from tests.clients.world import World
@@ -112,24 +110,6 @@ def test_what_the_server_asks_of_its_client_is_asked_and_answered(talk: Talk) ->
     assert Effect.objects.get(run=gate.run_id).attempts == 1
 
 
-def test_several_calls_are_each_answered_with_their_own(talk: Talk) -> None:
-    async def do() -> list[str]:
-        async with talk.client(**CAN) as client:
-            texts: list[str] = []
-
-            async def one(tool: str) -> None:
-                texts.append(said(await client.call_tool(tool, {})))
-
-            async with anyio.create_task_group() as tasks:
-                for tool in ("colour", "survey", "colour"):
-                    tasks.start_soon(one, tool)
-            return sorted(texts, key=len)
-
-    first, second, third = beside(do).result(PATIENCE)
-    assert first == second == ANSWERS[0]
-    assert all(each in third for each in ANSWERS)
-
-
 def test_what_the_client_cannot_do_is_refused_and_people_are_not_asked_to_guess(talk: Talk) -> None:
     async def do() -> str:
         async with talk.client() as client:
@@ -140,7 +120,7 @@ def test_what_the_client_cannot_do_is_refused_and_people_are_not_asked_to_guess(
     assert "not supported" in beside(do).result(PATIENCE)
 
 
-def test_what_the_server_tells_reaches_its_client(talk: Talk) -> None:
+def test_who_the_server_is_and_what_it_tells_reaches_its_client(talk: Talk) -> None:
     reported: list[Any] = []
 
     async def progressed(progress: float, total: float | None, message: str | None) -> None:
@@ -152,6 +132,12 @@ def test_what_the_server_tells_reaches_its_client(talk: Talk) -> None:
 
     async def do() -> set[Any]:
         async with talk.client() as client:
+            info: Any = client.server_info
+            can = client.server_capabilities
+            assert (info.name, info.version, info.title) == ("talking", "7", "Talks")
+            assert can.tools is not None and can.tools.list_changed  # noqa: PT018
+            completed = await client.complete(types.PromptReference(name="tidy"), {"name": "a", "value": "half"})
+            assert completed.completion.values == ["half-whole"]
             if talk.mode == "auto":
                 async with client.listen(tools_list_changed=True, resource_subscriptions=[NOTE]) as events:
                     await touch(client)
@@ -180,34 +166,6 @@ def changes(heard: list[Any]) -> set[Any]:
         if isinstance(each, types.ResourceUpdatedNotification):
             found.add(ResourceUpdated(str(each.params.uri)))
     return found
-
-
-def test_the_server_says_who_it_is_and_completes(talk: Talk) -> None:
-    async def do() -> tuple[Any, Any, Any]:
-        async with talk.client() as client:
-            found = await client.complete(types.PromptReference(name="tidy"), {"name": "a", "value": "half"})
-            return client.server_info, client.server_capabilities, found.completion.values
-
-    info, can, values = beside(do).result(PATIENCE)
-    assert (info.name, info.version, info.title, values) == ("talking", "7", "Talks", ["half-whole"])
-    assert can.tools.list_changed
-    assert can.resources.subscribe
-
-
-def test_a_call_that_needs_a_page_first_is_not_made_and_its_approval_stays(web: str, tmp_path: Path) -> None:
-    talk = Talk(World(web), tmp_path, ["--", *WARM.standing("-m", NAMES, "handshake")], "legacy", ASK)
-
-    async def do() -> None:
-        async with talk.client(**CAN) as client:
-            for _ in range(2):
-                with pytest.raises(MCPError) as told:
-                    await client.call_tool("visit", {})
-                assert told.value.code == types.URL_ELICITATION_REQUIRED
-
-    asked = beside(do)
-    decide(talk.world.gate(), "approve")
-    asked.result(PATIENCE)
-    assert Gate.objects.filter(team=talk.world.team).count() == 1
 
 
 def test_the_token_of_a_server_with_an_address_is_sent_to_it_and_not_holdpoints(

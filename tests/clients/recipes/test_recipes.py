@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
-from subprocess import PIPE
 
 import pytest
 
@@ -120,47 +116,24 @@ def test_it_runs_as_people_left_it(name: str, world: World, start_service: Start
         service.says("Paying back 10.00 for order 7", within=4 * PATIENCE)
 
 
-@pytest.mark.parametrize("name", ["Microsoft Agent Framework", "Google ADK"])
-def test_killed_while_it_waits_it_goes_on_with_the_same_question(
-    name: str, world: World, start_service: Starter, tmp_path: Path
-) -> None:
-    with scripted([REFUND], "It is paid back.") as model:
-        first = started(name, tmp_path, start_service, world, model)
-        asks(world, first)
-        first.kill()
-        world.decides()
-        second = started_again(tmp_path, start_service, world, model)
-        second.says("It is paid back", within=4 * PATIENCE)
-        assert second.log.count("Paying back 20.00 for order 7") == 1
-    assert Gate.objects.filter(team=world.team).count() == 1
-
-
-def test_killed_after_the_call_ran_it_is_not_run_on_the_same_approval(
+def test_killed_while_it_waits_it_goes_on_and_after_the_call_ran_it_is_not_run_on_the_same_approval(
     world: World, start_service: Starter, tmp_path: Path
 ) -> None:
     """Started again it read the approval under its key once more, and paid twice on it."""
     with scripted([REFUND], "hang", "Somebody has to look.") as model:
         first = started("Microsoft Agent Framework", tmp_path, start_service, world, model)
         asks(world, first)
-        world.decides()
-        first.says("Paying back 20.00 for order 7", within=4 * PATIENCE)
-        model.was_asked(2)
         first.kill()
+        world.decides()
         second = started_again(tmp_path, start_service, world, model)
-        second.says("Somebody has to look", within=4 * PATIENCE)
-        assert "Paying back" not in second.log
+        second.says("Paying back 20.00 for order 7", within=4 * PATIENCE)
+        model.was_asked(2)
+        second.kill()
+        third = started_again(tmp_path, start_service, world, model)
+        third.says("Somebody has to look", within=4 * PATIENCE)
+        assert "Paying back" not in third.log
         assert "it may have been made" in model.everything()
-
-
-@pytest.mark.parametrize("name", ["CrewAI", "Microsoft Agent Framework", "Google ADK"])
-def test_a_no_reaches_the_model(name: str, world: World, start_service: Starter, tmp_path: Path) -> None:
-    with scripted([REFUND], "Then not.", "Then not.") as model:
-        service = started(name, tmp_path, start_service, world, model)
-        asks(world, service)
-        world.decides("reject", comment="Not this month.")
-        service.says("Then not", within=4 * PATIENCE)
-        assert "Ann Okafor said no to refund: Not this month. Do not do it another way." in model.everything(1)
-        assert "Paying back" not in service.log
+    assert Gate.objects.filter(team=world.team).count() == 1
 
 
 def installed_by(page: str) -> list[str]:
@@ -188,26 +161,3 @@ def test_a_pages_example_works_with_what_the_page_installs(
         asks(world, service)
         world.decides()
         service.says(re.escape(said), within=4 * PATIENCE)
-
-
-def test_the_checkpointers_example_works_with_what_its_page_installs(world: World, tmp_path: Path) -> None:
-    python = environment(tmp_path, *installed_by("langgraph"))
-    file = first_example("langgraph", tmp_path)
-    done = run(str(python), str(file), env=world.env, within=2 * PATIENCE)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("You said:") == 2
-
-
-def test_the_hook_works_with_what_its_page_installs(world: World, tmp_path: Path) -> None:
-    hook = environment(tmp_path, *installed_by("claude-code")).with_name("holdpoint")
-    use = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "make test"},
-           "tool_use_id": "toolu_01", "session_id": "s", "cwd": str(tmp_path)}  # fmt: skip
-    env = {**os.environ, **world.env, "HOME": str(tmp_path)}
-    with subprocess.Popen([str(hook), "hook"], env=env, stdin=PIPE, stdout=PIPE, text=True) as process:
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(use))
-        process.stdin.close()
-        world.decides()
-        assert process.stdout is not None
-        told = json.loads(process.stdout.read())
-    assert told["hookSpecificOutput"]["permissionDecision"] == "allow"

@@ -1,26 +1,36 @@
-"""The commands for scripts: what they write, and the exit codes that say what happened."""
+"""The commands for scripts: what they write, and the exit codes that say what happened.
+
+What agents write is shown in a terminal and never obeyed by it, and what people type in a form gets its type.
+"""
 
 from __future__ import annotations
 
 import json
 import signal
+import unicodedata
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from holdpoint import json_pointer
+from holdpoint.json_pointer import MISSING, Change, changes
 from holdpoint.terminal import command_line as exits
+from holdpoint.terminal import describe
+from holdpoint.terminal.forms import JSON, NotValid, fields_of, filled
+from holdpoint.terminal.lines import count_columns, make_visible, one_line, quote_text, render_lines
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agents.models import Token
 from approvals.models import Gate, Policy, versions
 from checkpoints import actors
 from tests.approvals.cards.preconditions.offering_gates import said_of
 from tests.approvals.decisions.undoing.windows import make_held
+from tests.clients.terminal.test_inbox import conditional
+from tests.clients.terminal.world import Reviewer
 from tests.factories import ann, bob, decide, make_action, make_card, make_gate, make_policy, make_team
 from tests.factories.tokens import make_token
 from tests.harness.waiting import until
-
-from .test_inbox import conditional
-from .world import Reviewer
 
 
 @pytest.fixture
@@ -33,16 +43,13 @@ def status(gate: Gate) -> str:
     return Gate.objects.get(pk=gate.pk).status
 
 
-def test_gates_are_listed_for_people_and_for_programs(at: Reviewer) -> None:
+def test_a_gate_is_listed_shown_and_approved(at: Reviewer) -> None:
     done = at.runs("gates")
     assert (done.returncode, done.stderr) == (0, "")
     assert str(at.gate.pk) in done.stdout
     assert "Refund €120.00 to Marit" in done.stdout
     [told] = [json.loads(each) for each in at.runs("gates", "--json").stdout.splitlines()]
     assert (told["id"], told["title"]) == (at.gate.pk, "Refund €120.00 to Marit")
-
-
-def test_a_gate_is_shown_with_what_each_choice_does(at: Reviewer) -> None:
     done = at.runs("show", at.gate.pk)
     assert done.returncode == 0
     for words in ("She is right.", "amount: 120.00", "0 of 1 approved", "If you approve", "pay runs", "If you reject"):
@@ -50,9 +57,6 @@ def test_a_gate_is_shown_with_what_each_choice_does(at: Reviewer) -> None:
     told = json.loads(at.runs("show", at.gate.pk, "--json").stdout)
     assert told["digest"] == bytes(at.gate.standing().digest).hex()
     assert {each["choice"] for each in told["choices"]} == {"approve", "stop", "back"}
-
-
-def test_approving_says_what_it_does_and_records_it(at: Reviewer) -> None:
     done = at.runs("decide", at.gate.pk, "approve", "--comment", "It matches.")
     assert (done.returncode, done.stdout) == (0, "Recorded: approve; the gate is decided.\n")
     assert "pay runs" in done.stderr
@@ -60,7 +64,7 @@ def test_approving_says_what_it_does_and_records_it(at: Reviewer) -> None:
     assert (made.user, made.verdict, bytes(made.comment)) == (at.user, "approve", b"It matches.")
 
 
-def test_an_edit_says_what_it_changes_and_keeps_the_type(at: Reviewer) -> None:
+def test_an_edit_says_what_it_changes_and_a_rejection_why_and_where_the_run_goes(at: Reviewer) -> None:
     gate = at.posted()
     done = at.runs("decide", gate.pk, "edit", "--set", "/wire/amount=100.00", "--set", "/wire/urgent=true", "--json")
     assert done.returncode == 0, done.stderr
@@ -70,9 +74,6 @@ def test_an_edit_says_what_it_changes_and_keeps_the_type(at: Reviewer) -> None:
     action = Gate.objects.get(pk=gate.pk).standing().card.action("wire")
     assert action is not None
     assert action.arguments == {"to": "ACME", "amount": "100.00", "urgent": True}
-
-
-def test_a_rejection_says_why_and_where_the_run_goes(at: Reviewer) -> None:
     assert at.runs("decide", at.gate.pk, "reject", "--comment", "No.").returncode == exits.USAGE
     assert at.runs("decide", at.gate.pk, "reject", "--stop").returncode == exits.INVALID
     assert status(at.gate) == "open"
@@ -83,30 +84,18 @@ def test_a_rejection_says_why_and_where_the_run_goes(at: Reviewer) -> None:
 
 
 @pytest.mark.long
-def test_a_response_is_given_in_the_place_of_the_action(at: Reviewer) -> None:
+def test_actions_are_answered_for_judged_apart_and_allowed_on_conditions(at: Reviewer) -> None:
     card = make_card(actions=[make_action(verdicts=["approve", "reject", "respond"])])
     gate = make_gate(team=at.gate.team, card=card)
-    done = at.runs("decide", gate.pk, "respond", "--response", "I paid it by card.")
-    assert done.returncode == 0, done.stderr
+    assert at.runs("decide", gate.pk, "respond", "--response", "I paid it by card.").returncode == 0
     assert gate.decisions.get().by_action == {"refund": "respond"}
-
-
-@pytest.mark.long
-def test_each_action_gets_its_own_verdict(at: Reviewer) -> None:
-    card = make_card(actions=[make_action(), make_action(id="other", effect="")])
-    gate = make_gate(team=at.gate.team, card=card)
+    gate = make_gate(team=at.gate.team, card=make_card(actions=[make_action(), make_action(id="other", effect="")]))
     actions = {"refund": {"verdict": "approve"}, "other": {"verdict": "reject", "reason": "No."}}
-    done = at.runs("decide", gate.pk, "each", "--actions", "-", typed=json.dumps(actions))
-    assert done.returncode == 0, done.stderr
+    assert at.runs("decide", gate.pk, "each", "--actions", "-", typed=json.dumps(actions)).returncode == 0
     assert gate.decisions.get().by_action == {"refund": "approve", "other": "reject"}
-
-
-@pytest.mark.long
-def test_a_decision_adds_and_drops_conditions(at: Reviewer) -> None:
     gate = conditional(at)
     assert "only if the balance is still 0.00 EUR  balance, if added" in at.runs("show", gate.pk).stdout
-    done = at.runs("decide", gate.pk, "approve", "--only-if", "balance", "--drop", "mood")
-    assert done.returncode == 0, done.stderr
+    assert at.runs("decide", gate.pk, "approve", "--only-if", "balance", "--drop", "mood").returncode == 0
     assert (gate.decisions.get().added, said_of(gate)["dropped"]) == (["balance"], ["mood"])
 
 
@@ -125,14 +114,6 @@ def test_runs_are_listed_and_one_is_sent_back(at: Reviewer) -> None:
     assert at.runs("rewind", run.pk, 999).returncode in (exits.INVALID, exits.NOT_FOUND)
 
 
-@pytest.mark.long
-def test_a_gate_with_files_and_charts_names_the_page_that_has_them(at: Reviewer) -> None:
-    file = {"type": "object", "properties": {"$artifact": {"type": "string"}}}
-    gate = at.posted(schema={"type": "object", "properties": {"scan": file}})
-    told = at.runs("show", gate.pk).stdout
-    assert f"Files are read and uploaded on the gate's page: {at.url}/gates/{gate.pk}/" in told
-
-
 def test_what_is_wrong_is_named_by_its_place(at: Reviewer) -> None:
     gate = at.posted()
     done = at.runs("decide", gate.pk, "edit", "--arguments", '{"nothing": {}}')
@@ -149,18 +130,24 @@ def test_exit_codes_tell_what_happened(at: Reviewer) -> None:
     assert at.runs("gates", env={"HOLDPOINT_TOKEN": "hp_wrong"}).returncode == exits.NO_TOKEN
     assert replace(at, signed_in=False).runs("gates").returncode == exits.NO_TOKEN
     assert at.runs("gates", env={"HOLDPOINT_URL": "nowhere"}).returncode == exits.NO_TOKEN
+    done = at.runs("logout")
+    assert (done.returncode, "HOLDPOINT_TOKEN is set, and is not what login stored" in done.stderr) == (
+        exits.USAGE,
+        True,
+    )
+    reads = make_token(at.user, "gates:read")[1]
+    done = at.runs("decide", at.gate.pk, "approve", env={"HOLDPOINT_TOKEN": reads})
+    assert (done.returncode, "gates:decide" in done.stderr) == (exits.NOT_ALLOWED, True)
+    done = at.runs("gates", env={"HOLDPOINT_TOKEN": make_token(ann(make_team()))[1]})
+    assert (done.returncode, done.stdout, "No gate is open" in done.stderr) == (0, "", True)
+    two = make_gate(policy=make_policy(at.gate.team, name="two", quorum=2))
+    done = at.runs("decide", two.pk, "approve")
+    assert (done.returncode, done.stdout) == (exits.MORE_NEEDED, "Recorded: approve; 1 more must approve.\n")
     seen = json.loads(at.runs("show", at.gate.pk, "--json").stdout)["digest"]
     decide(at.gate, bob(at.gate.team))
     late = at.runs("decide", at.gate.pk, "approve", "--seen", seen)
     assert late.returncode == exits.CHANGED
     assert "Bob Lindqvist already decided this" in late.stderr
-
-
-def test_a_quorum_that_lacks_people_is_told_by_the_code(at: Reviewer) -> None:
-    policy = make_policy(at.gate.team, name="two", quorum=2)
-    gate = make_gate(policy=policy)
-    done = at.runs("decide", gate.pk, "approve")
-    assert (done.returncode, done.stdout) == (exits.MORE_NEEDED, "Recorded: approve; 1 more must approve.\n")
 
 
 def test_a_decision_is_undone_until_it_takes_effect(at: Reviewer) -> None:
@@ -189,13 +176,6 @@ def test_a_policy_that_takes_no_tokens_sends_people_to_the_page(at: Reviewer) ->
     assert "decide on the gate's page" in done.stderr
 
 
-def test_a_token_that_lacks_a_scope_says_which(web: str, tmp_path: Path) -> None:
-    reads = Reviewer(web, tmp_path, scopes=("gates:read",))
-    done = reads.runs("decide", reads.gate.pk, "approve")
-    assert done.returncode == exits.NOT_ALLOWED
-    assert "gates:decide" in done.stderr
-
-
 def place(cursor: str) -> tuple[int, ...]:
     """A cursor as numbers, which are in order."""
     return tuple(map(int, cursor.strip().split(".")))
@@ -220,19 +200,6 @@ def test_watching_writes_a_line_for_each_event_and_begins_again_where_it_stopped
     ]
 
 
-def test_an_interruption_waits_for_no_connection(at: Reviewer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOLDPOINT_TOKEN", at.token)
-
-    def interrupted() -> None:
-        with exits.open_connection(at.url) as (_, threads, _server):
-            pool = threads.client._transport._pool  # type: ignore[attr-defined]
-            pool._optional_thread_lock.__enter__()
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-
-
 def test_what_an_agent_writes_reaches_no_terminal_as_it_is(at: Reviewer) -> None:
     card = make_card(title="\x1b[2JPay\u202e", summary="\x1b]0;mine\x07\nsecond", risk="low")
     gate = make_gate(team=at.gate.team, card=card)
@@ -243,34 +210,205 @@ def test_what_an_agent_writes_reaches_no_terminal_as_it_is(at: Reviewer) -> None
     assert "<U+001B>[2JPay<U+202E>" in at.runs("show", gate.pk).stdout
 
 
-@pytest.mark.long
-def test_a_reader_that_has_enough_ends_it_quietly(at: Reviewer) -> None:
-    with at.starts("show", at.gate.pk) as shown:
-        assert shown.stdout is not None
-        shown.stdout.close()
-        assert shown.stderr is not None
-        assert shown.stderr.read() == ""
-    assert shown.returncode == 0
+DANGEROUS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
-def test_another_team_sees_nothing(at: Reviewer) -> None:
-    _, sent = make_token(ann(make_team()))
-    done = at.runs("gates", env={"HOLDPOINT_TOKEN": sent})
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "No gate is open" in done.stderr
-    assert Token.objects.count() > 0
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[2J\x1b]0;mine\x07", "<U+001B>[2J<U+001B>]0;mine<U+0007>"),
+        ("\x9b31m", "<U+009B>31m"),
+        ("pay\x08\x08\x08", "pay<U+0008><U+0008><U+0008>"),
+        ("a\rb", "a<U+000D>b"),
+        ("100\u202e001", "100<U+202E>001"),
+        ("\u2066x\u2069", "<U+2066>x<U+2069>"),
+        ("no\u200bw", "no<U+200B>w"),
+        ("tag\U000e0041", "tag<U+E0041>"),
+        ("a\ufe01", "a<U+FE01>"),
+        ("\u3164", "<U+3164>"),
+        ("\ud800", "<U+D800>"),
+        ("z" + "\u0301" * 9, "z" + "<U+0301>" * 9),
+        ("\u0e01" + "\u0e31" * 5, "\u0e01" + "\u0e31" * 3 + "<U+0E31>" * 2),
+        ("one\ntwo\r\nthree", "one ⏎ two ⏎ three"),
+        ("a\tb\u2003c 5\u00a0km", "a b<U+2003>c 5 km"),
+        ("Grüße, 日本 ❤️ 👩\u200d💻", "Grüße, 日本 ❤️ 👩\u200d💻"),
+    ],
+)
+def test_what_is_not_seen_or_moves_what_is_becomes_a_code_point(text: str, shown: str) -> None:
+    assert make_visible(text) == shown
 
 
-def test_logout_leaves_a_token_of_the_environment_alone(at: Reviewer) -> None:
-    done = at.runs("logout")
-    assert done.returncode == exits.USAGE
-    assert "HOLDPOINT_TOKEN is set, and is not what login stored" in done.stderr
-    assert Token.objects.get(user=at.user).revoked_at is None
+@pytest.mark.examples
+@given(st.text(st.characters(codec=None)))
+def test_no_text_leaves_anything_that_a_terminal_obeys(text: str) -> None:
+    for shown in (make_visible(text), one_line(text, 20), render_lines(quote_text(text)).replace("\n", "")):
+        for at, character in enumerate(shown):
+            joins = character == "\u200d" and 0 < at < len(shown) - 1
+            assert joins or unicodedata.category(character) not in DANGEROUS
 
 
-@pytest.mark.long
-def test_every_command_has_help_and_the_table_of_codes(at: Reviewer) -> None:
-    for command in ("gates", "show", "decide", "undo", "runs", "rewind", "watch", "login", "logout"):
-        done = at.runs(command, "--help")
-        assert done.returncode == 0
-        assert "exit codes:" in done.stdout
+def test_a_box_in_which_one_edits_gets_no_control_characters_either() -> None:
+    arguments = {"text": "\x1b[2J", "more": ["\x7f\u202e"], "plain": "fine"}
+    schema = {"properties": {"text": {"type": "string"}}}
+    fields = fields_of(arguments, schema)
+    for field in fields:
+        assert make_visible(field.text) == field.text
+    assert fields[0].kind == JSON
+    assert filled(arguments, fields, {field.pointer: field.text for field in fields}) is arguments
+    assert filled(arguments, fields, {"/text": json.dumps("clean")})["text"] == "clean"
+
+
+def test_labels_and_names_are_shown_safely_too() -> None:
+    hostile = "\x1b[31m"
+    gate = {
+        "id": 1, "run": 2, "title": hostile, "agent": hostile, "team": hostile, "risk": hostile, "status": "open",
+        "opened_at": "2026-03-02T09:15:05Z", "deadline": None, "url": "https://h/gates/1/", "outside": True,
+        "unsupported": [hostile], "tokens_decide": True, "step_up": False,
+        "agreement": {"quorum": 1, "agreed": 0, "who": hostile, "voices": [
+            {"name": hostile, "verdict": hostile, "comment": hostile, "counts": True}]},
+        "card": {"summary": hostile, "for_whom": hostile, "amount": hostile, "reasons": [hostile],
+                 "quotes": [{"label": hostile, "role": hostile, "pointer": "/x"}],
+                 "actions": [{"id": hostile, "title": hostile, "tool": hostile, "undo": hostile,
+                              "verdicts": ["approve"], "arguments": {hostile: hostile}, "pinned": []}],
+                 "question": {"text": hostile, "choices": [{"id": hostile, "label": hostile}]},
+                 "preconditions": [{"id": hostile, "label": hostile, "value": hostile}]},
+    }  # fmt: skip
+    impact = {"rows": [{"step": hostile, "kind": "step", "verdict": hostile, "on": [hostile], "asks": False,
+                        "kept": False, "again": False, "irreversible": False, "title": hostile}],
+              "asks": hostile, "ends": False, "children": [{"run": 3, "fate": hostile}],
+              "repeats": [{"effect": 1, "title": hostile, "step": hostile, "at": None}]}  # fmt: skip
+    assert "\x1b" not in render_lines([*describe.gate(gate, {"x": hostile}), *describe.impact(impact)])
+
+
+def test_an_edit_is_drawn_as_a_diff_beside_its_exact_texts() -> None:
+    draws = [{"kind": "diff", "before": "/old", "at": "/new"}, {"kind": "command", "at": "/new"}]
+    arguments = {"old": "a\nb\nc", "new": "a\nB\x1b\nc"}
+    told = render_lines(describe.action({"id": "edit", "title": "", "arguments": arguments, "draws": draws}))
+    assert "     a\n    -b\n    +B<U+001B>\n     c\n" in told
+    assert told.count("+B") == 1
+    assert "│ B<U+001B>" in told
+    was = render_lines(describe.action({"id": "write", "title": "", "arguments": {"new": "a\nb"},
+                                 "draws": [{"kind": "diff", "at": "/new", "was": "a\nc"}]}))  # fmt: skip
+    assert "compared with what the agent found there when it asked:" in was
+    assert "    -c\n    +b\n" in was
+    long = {"old": "a\n" * 1001, "new": "b"}
+    assert "@@" not in render_lines(describe.action({"id": "edit", "title": "", "arguments": long, "draws": draws}))
+
+
+def drawn(old: list[str], new: list[str]) -> list[str]:
+    arguments = {"old": "\n".join(old), "new": "\n".join(new)}
+    return render_lines(describe.draw_diff({"kind": "diff", "before": "/old", "at": "/new"}, arguments)).splitlines()
+
+
+def test_lines_that_are_costly_to_compare_are_drawn_as_replaced() -> None:
+    """An edit of 1,000 like lines held the terminal for half a minute, and an action may carry fifty of them."""
+    old, new = ["a"] * 300, ["a", "b"] * 150
+    assert drawn(["x", *old, "y"], ["x", *new, "y"]) == [
+        "     x", "     a", *["    -a"] * 299, *["    +b", "    +a"] * 149, "    +b", "     y",
+    ]  # fmt: skip
+
+
+def test_a_long_text_with_few_changes_is_compared_between_them() -> None:
+    old = [f"{at}" if at % 5 else "" for at in range(300)]
+    new = ["first", *old[1:-1], "last"]
+    changes = [text for text in drawn(old, new) if text[4:5] in ("-", "+")]
+    assert changes == ["    -", "    +first", "    -299", "    +last"]
+
+
+ORDER: dict[str, Any] = {
+    "to": {"name": "ACME", "street": "Quay 7"},
+    "amount": "120.00",
+    "count": 3,
+    "share": 1.0,
+    "huge": 2**70,
+    "urgent": False,
+    "speed": "slow",
+    "lines": [{"sku": "COF-250"}],
+    "note": None,
+}
+
+
+SCHEMA: dict[str, Any] = {
+    "$defs": {"Address": {"properties": {"name": {"type": "string", "title": "Name"}, "street": {"type": "string"}}}},
+    "properties": {
+        "to": {"$ref": "#/$defs/Address"},
+        "amount": {"type": "string", "description": "in EUR"},
+        "count": {"type": "integer"},
+        "share": {"type": "number"},
+        "huge": {"type": "integer"},
+        "urgent": {"type": "boolean"},
+        "speed": {"enum": ["slow", "fast"]},
+        "memo": {"type": "string"},
+    },
+    "required": ["amount", "count"],
+}
+
+
+def typed(**by_pointer: str) -> Any:
+    """The order with this typed into its form."""
+    return filled(ORDER, fields_of(ORDER, SCHEMA), {f"/{name}": each for name, each in by_pointer.items()})
+
+
+def test_a_field_is_made_for_each_value_and_for_what_the_schema_knows_besides() -> None:
+    fields = {each.pointer: each for each in fields_of(ORDER, SCHEMA)}
+    assert list(fields) == ["/to/name", "/to/street", "/amount", "/count", "/share", "/huge", "/urgent", "/speed",
+                            "/lines", "/note", "/memo"]  # fmt: skip
+    assert (fields["/to/name"].label, fields["/amount"].hint) == ("Name", "in EUR")
+    assert fields["/speed"].options == ("slow", "fast")
+    assert (fields["/memo"].value, fields["/memo"].text, fields["/memo"].required) == (MISSING, "", False)
+
+
+def test_what_was_not_touched_is_the_very_value_and_what_is_emptied_is_left_out() -> None:
+    fields = fields_of(ORDER, SCHEMA)
+    assert filled(ORDER, fields, {each.pointer: each.text for each in fields}) is ORDER
+    assert "speed" not in typed(speed="")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("amount", "100.00", "100.00"),
+        ("amount", "1", "1"),
+        ("count", "4", 4),
+        ("share", "0.5", 0.5),
+        ("share", "1", 1),
+        ("huge", str(2**71), 2**71),
+        ("urgent", "true", True),
+        ("speed", "fast", "fast"),
+        ("lines", '[{"sku": "TEA-100"}]', [{"sku": "TEA-100"}]),
+        ("memo", "new", "new"),
+    ],
+)
+def test_what_is_typed_gets_its_type(name: str, text: str, value: Any) -> None:
+    found = typed(**{name: text})[name]
+    assert (found, type(found)) == (value, type(value))
+    assert ORDER.get(name, MISSING) != value or type(ORDER[name]) is not type(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("count", "4.5"), ("count", "many"), ("urgent", "1"), ("share", "NaN"), ("lines", "["), ("count", "")],
+)
+def test_what_does_not_fit_is_refused_with_its_label(name: str, text: str) -> None:
+    with pytest.raises(NotValid, match=name):
+        typed(**{name: text})
+
+
+def test_a_schema_that_refers_to_itself_ends() -> None:
+    schema = {"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}}
+    assert [each.pointer for each in fields_of({"a": "b"}, schema)] == ["/a"]
+
+
+def test_a_line_is_cut_by_its_columns_and_a_value_replaced_in_a_copy() -> None:
+    assert (one_line("日本日本", 5), count_columns("日本"), one_line("plain", 5)) == ("日本…", 4, "plain")
+    before = {"a": [{"b": 1}]}
+    assert json_pointer.replaced(before, "/a/0/b", 2) == {"a": [{"b": 2}]}
+    assert json_pointer.replaced(before, "/a/0", MISSING) == {"a": []}
+    assert before == {"a": [{"b": 1}]}
+
+
+def test_differences_tell_one_number_from_another_of_the_same_value() -> None:
+    assert list(changes({"a": 1, "b": [1, 2]}, {"a": 1.0, "b": [1, 3], "c/d": None})) == [
+        Change("/a", 1, 1.0), Change("/b/1", 2, 3), Change("/c~1d", MISSING, None),
+    ]  # fmt: skip
+    assert list(changes(ORDER, json.loads(json.dumps(ORDER)))) == []

@@ -13,19 +13,16 @@ from asgiref.sync import sync_to_async
 from holdpoint.terminal.app.base import ReviewApp
 from holdpoint.terminal.app.deciding import Confirm
 from holdpoint.terminal.app.inbox import GateScreen, InboxScreen
-from holdpoint.terminal.app.runs import Rewind, RunScreen
 from holdpoint.terminal.credentials import Server
 from textual.pilot import Pilot
-from textual.widgets import Checkbox, DataTable, Input, RadioButton, Select, Static, TextArea
+from textual.widgets import DataTable, Input, RadioButton, Select, Static, TextArea
 
 from approvals.models import Gate
-from tests.approvals.cards.preconditions.offering_gates import OBSERVING, make_precondition, said_of
-from tests.approvals.decisions.undoing.windows import make_held, now
-from tests.factories import bob, decide, edit_amount, make_action, make_card, make_gate
+from tests.approvals.cards.preconditions.offering_gates import OBSERVING, make_precondition
+from tests.clients.terminal.world import Reviewer
+from tests.factories import bob, decide, edit_amount, make_card, make_gate
 from tests.factories.runs import make_plan, make_run, make_spec
 from tests.harness.waiting import PATIENCE
-
-from .world import Reviewer
 
 Session = Pilot[Any]
 
@@ -108,9 +105,12 @@ async def gate_of(at: Reviewer, gate: Gate | None = None) -> Gate:
 async def test_approving_shows_first_what_it_does_and_records_it_by_enter(at: Reviewer) -> None:
     async with inbox(at) as pilot:
         await shows(pilot, "1 gate is open", "Refund €120.00 to Marit", "She is right.")
-        await pilot.press("enter")
+        screen = pilot.app.screen
+        assert isinstance(screen, InboxScreen)
+        screen.looked_at["digest"] = "another"
+        await pilot.press("a")
         await on(pilot, GateScreen)
-        await shows(pilot, "If you approve", "pay runs", "0 of 1 approved")
+        await shows(pilot, "You have not seen this proposal yet", "If you approve", "pay runs", "0 of 1 approved")
         await pilot.press("a")
         await on(pilot, Confirm)
         await shows(pilot, f"Gate {at.gate.pk}  Refund €120.00 to Marit", "You decide: approve", "pay runs")
@@ -119,17 +119,6 @@ async def test_approving_shows_first_what_it_does_and_records_it_by_enter(at: Re
         await on(pilot, GateScreen)
         await shows(pilot, "approved by Ann Okafor")
     assert (await gate_of(at)).status == "decided"
-
-
-async def test_a_decision_is_undone_with_a_key_until_it_takes_effect(at: Reviewer) -> None:
-    gate = await sync_to_async(make_held)(at.gate.team)
-    await sync_to_async(decide)(gate, at.user)
-    async with inbox(at) as pilot:
-        await pilot.app.push_screen(GateScreen(gate.pk))
-        await shows(pilot, "Decided as approved: takes effect at")
-        await pilot.press("u")
-        await shows(pilot, "0 of 1 approved")
-    assert (await sync_to_async(now)(gate)).settles_at is None
 
 
 @pytest.mark.long
@@ -173,117 +162,11 @@ async def test_an_edit_is_a_form_and_shows_what_changes_before_it_counts(at: Rev
     assert action.arguments == {"to": "ACME", "amount": "100.00", "urgent": False, "speed": "[b]fast"}
 
 
-@pytest.mark.long
-async def test_a_response_takes_the_place_of_the_action(at: Reviewer) -> None:
-    card = make_card(
-        title="Answer me", actions=[make_action(verdicts=["approve", "reject", "respond"])], risk="critical"
-    )
-    gate = await sync_to_async(make_gate)(team=at.gate.team, card=card)
+async def test_what_others_change_meanwhile_is_told_and_markup_in_a_question_means_nothing(at: Reviewer) -> None:
+    asks = await sync_to_async(make_gate)(team=at.gate.team, kind="recovery")
     async with inbox(at) as pilot:
         await shows(pilot, "2 gates are open")
-        await pilot.press("s")
-        await when(pilot, lambda: pilot.app.screen.query_one(".response", TextArea), "the response")
-        pilot.app.screen.query_one(".response", TextArea).text = "I paid it by card."
-        await pilot.press("ctrl+s")
-        await record(pilot)
-    assert (await sync_to_async(gate.decisions.get)()).by_action == {"refund": "respond"}
-
-
-@pytest.mark.long
-async def test_each_action_has_its_own_verdict(at: Reviewer) -> None:
-    actions = [make_action(), make_action(id="other", effect="")]
-    gate = await sync_to_async(make_gate)(team=at.gate.team, card=make_card(actions=actions, risk="critical"))
-    async with inbox(at) as pilot:
-        await shows(pilot, "2 gates are open")
-        await pilot.press("p")
-        await when(pilot, lambda: len(pilot.app.screen.query(".verdict")) == 2, "a verdict for each")
-        await pilot.press("ctrl+s")
-        await shows(pilot, "Choose a verdict for Refund")  # a careless enter approves nothing
-        pilot.app.screen.query(".verdict").first(Select).value = "approve"
-        pilot.app.screen.query(".verdict").last(Select).value = "reject"
-        await pilot.pause()
-        await pilot.press("ctrl+s")
-        await shows(pilot, "/actions/other/reason")
-        pilot.app.screen.query(".words").last(Input).value = "Too dear."
-        await pilot.press("ctrl+s")
-        await record(pilot)
-    assert (await sync_to_async(gate.decisions.get)()).by_action == {"refund": "approve", "other": "reject"}
-
-
-@pytest.mark.long
-async def test_conditions_are_added_and_dropped_before_an_approval(at: Reviewer) -> None:
-    gate = await sync_to_async(conditional)(at)
-    async with inbox(at) as pilot:
-        await shows(pilot, "2 gates are open")
-        await pilot.press("a")
-        await when(pilot, lambda: len(pilot.app.screen.query(".condition")) == 2, "the conditions")
-        boxes = {each.name: each for each in pilot.app.screen.query(".condition").results(Checkbox)}
-        assert {name: box.value for name, box in boxes.items()} == {"balance": False, "mood": True}
-        for box in boxes.values():
-            box.toggle()
-        await pilot.press("ctrl+s")
-        await record(pilot)
-    decision = await sync_to_async(gate.decisions.get)()
-    assert (decision.added, (await sync_to_async(said_of)(gate))["dropped"]) == (["balance"], ["mood"])
-
-
-async def test_what_others_change_meanwhile_is_told_and_nothing_is_recorded_over_it(at: Reviewer) -> None:
-    async with inbox(at) as pilot:
-        await shows(pilot, "1 gate is open")
-        await pilot.press("a")
-        await on(pilot, Confirm)
-        other = await sync_to_async(bob)(at.gate.team)
-        policy_of = await gate_of(at)
-        arguments = await sync_to_async(edit_amount)(policy_of, "5.00")
-        await sync_to_async(decide)(at.gate, other, "edit", arguments=arguments)
-        await pilot.press("enter")
-        await shows(pilot, "Bob Lindqvist already decided this")
-        await pilot.press("escape", "escape")
-        await on(pilot, GateScreen)
-        await shows(pilot, "This gate is closed")
-    assert await sync_to_async(at.gate.decisions.count)() == 1
-
-
-@pytest.mark.long
-async def test_a_run_is_rewound_after_showing_what_that_does(at: Reviewer) -> None:
-    async with inbox(at) as pilot:
-        await shows(pilot, "1 gate is open")
-        await pilot.press("g")
-        await shows(pilot, "newest runs")
-        await when(pilot, lambda: pilot.app.screen.query_one(DataTable).row_count, "the run")
-        await pilot.press("enter")
-        await on(pilot, RunScreen)
-        await when(pilot, lambda: pilot.app.screen.query_one(DataTable).row_count, "its checkpoints")
-        await pilot.press("end", "w")
-        screen = await on(pilot, Rewind)
-        await shows(pilot, "What it does:")
-        screen.query_one("#feedback", TextArea).text = "Look once more."
-        await when(pilot, lambda: not screen.query_one("#send").disabled, "the impact")
-        assert not screen.query_one("#confirm", Checkbox).display
-        await pilot.press("ctrl+s")
-        await on(pilot, RunScreen)
-        await shows(pilot, "rewind")
-    assert (await gate_of(at)).status == "withdrawn"
-
-
-async def test_nothing_is_begun_on_a_proposal_that_was_not_shown(at: Reviewer) -> None:
-    async with inbox(at) as pilot:
-        await shows(pilot, "Refund €120.00 to Marit", "She is right.")
-        screen = pilot.app.screen
-        assert isinstance(screen, InboxScreen)
-        screen.looked_at["digest"] = "another"
-        await pilot.press("a")
-        await on(pilot, GateScreen)
-        await shows(pilot, "You have not seen this proposal yet", "If you approve")
-        await pilot.press("a")
-        await on(pilot, Confirm)
-
-
-async def test_a_question_is_answered_and_markup_in_it_means_nothing(at: Reviewer) -> None:
-    gate = await sync_to_async(make_gate)(team=at.gate.team, kind="recovery")
-    async with inbox(at) as pilot:
-        await shows(pilot, "2 gates are open")
-        pilot.app.push_screen(GateScreen(gate.pk))
+        pilot.app.push_screen(GateScreen(asks.pk))
         await shows(pilot, "Did the payment happen?")
         screen = pilot.app.screen
         assert isinstance(screen, GateScreen)
@@ -299,4 +182,17 @@ async def test_a_question_is_answered_and_markup_in_it_means_nothing(at: Reviewe
         await pilot.press("ctrl+s")
         await record(pilot)
         await shows(pilot, "by Ann Okafor")
-    assert (await gate_of(at, gate)).status == "decided"
+        pilot.app.push_screen(GateScreen(at.gate.pk))
+        await shows(pilot, "She is right.", "If you approve")
+        await pilot.press("a")
+        await on(pilot, Confirm)
+        other = await sync_to_async(bob)(at.gate.team)
+        arguments = await sync_to_async(edit_amount)(await gate_of(at), "5.00")
+        await sync_to_async(decide)(at.gate, other, "edit", arguments=arguments)
+        await pilot.press("enter")
+        await shows(pilot, "Bob Lindqvist already decided this")
+        await pilot.press("escape", "escape")
+        await on(pilot, GateScreen)
+        await shows(pilot, "This gate is closed")
+    assert (await gate_of(at, asks)).status == "decided"
+    assert await sync_to_async(at.gate.decisions.count)() == 1

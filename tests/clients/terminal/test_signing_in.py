@@ -17,15 +17,15 @@ from holdpoint.terminal import credentials
 from holdpoint.terminal.credentials import Server
 from playwright.sync_api import Page, expect
 
+from agents import device_codes
 from agents.models import DeviceRequest, Token
 from approvals.models import Gate
+from tests.clients.terminal.world import COMMAND, PASSWORD, Reviewer, code_in
 from tests.factories import bob, decide, make_card, make_gate
-from tests.harness.browser_checks import check_each_look, is_live, watched
+from tests.harness.browser_checks import check_each_look, watched
 from tests.harness.services import WARM
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE, until
-
-from .world import COMMAND, PASSWORD, Reviewer, code_in
 
 NewPage = Callable[..., Page]
 
@@ -48,24 +48,17 @@ def shown_code(login: subprocess.Popen[str]) -> str:
     return code_in(said)
 
 
-def confirm(page: Page, code: str) -> None:
-    """Enter the code and confirm it with the password."""
-    page.goto("/device/")
-    page.get_by_label("The code in your terminal").fill(code)
-    page.get_by_role("button", name="Continue").click()
-    page.get_by_role("button", name="Confirm who you are").click()
-    page.get_by_label("Password", exact=True).fill(PASSWORD)
-    page.get_by_role("button", name="Confirm").click()
-    page.get_by_role("button", name="Confirm").click()
-    expect(page.get_by_role("heading", name="Signed in")).to_be_visible()
-
-
 def test_whoever_confirms_in_the_browser_is_signed_in_at_the_terminal(at: Reviewer, new_page: NewPage) -> None:
     page = new_page(at.user)
-    said = watched(page)
     with at.starts("login") as login:
         code = shown_code(login)
-        assert check_each_look(page, f"/device/?code={code}", said) == []
+        page.goto("/device/")
+        page.get_by_label("The code in your terminal").fill("BBBB-BBBB")
+        page.get_by_role("button", name="Continue").click()
+        expect(page.locator("#refusal")).to_contain_text("No program waits under this code")
+        expect(page.get_by_label("The code in your terminal")).to_have_value("BBBB-BBBB")
+        said = watched(page)
+        page.goto(f"/device/?code={code}")
         page.get_by_role("button", name="Continue").click()
         expect(page.get_by_text("Confirm only what you started yourself")).to_be_visible()
         assert check_each_look(page, "", said) == []
@@ -75,7 +68,6 @@ def test_whoever_confirms_in_the_browser_is_signed_in_at_the_terminal(at: Review
         expect(page.get_by_text("You confirmed who you are")).to_be_visible()
         page.get_by_role("button", name="Confirm").click()
         expect(page.get_by_role("heading", name="Signed in")).to_be_visible()
-        assert check_each_look(page, "", said) == []
         _, told = login.communicate(timeout=PATIENCE)
     assert (login.returncode, "Signed in as Ann Okafor for" in told) == (0, True)
     kept = at.home / "config/holdpoint/credentials.json"
@@ -93,13 +85,11 @@ def test_whoever_confirms_in_the_browser_is_signed_in_at_the_terminal(at: Review
     assert at.runs("gates", env={"HOLDPOINT_TOKEN": sent}).returncode == exits.NO_TOKEN
 
 
-def test_whoever_refuses_in_the_browser_ends_the_wait(at: Reviewer, new_page: NewPage) -> None:
-    page = new_page(at.user)
+@pytest.mark.long
+def test_whoever_is_refused_is_not_signed_in(at: Reviewer) -> None:
     with at.starts("login") as login:
-        page.goto(f"/device/?code={shown_code(login)}")
-        page.get_by_role("button", name="Continue").click()
-        page.get_by_role("button", name="Refuse").click()
-        expect(page.get_by_role("heading", name="Refused")).to_be_visible()
+        shown_code(login)
+        assert device_codes.refuse(DeviceRequest.objects.latest("pk"), by=at.user)
         _, told = login.communicate(timeout=PATIENCE)
     assert login.returncode == exits.NO_TOKEN
     assert "The request was refused" in told
@@ -107,17 +97,8 @@ def test_whoever_refuses_in_the_browser_ends_the_wait(at: Reviewer, new_page: Ne
     assert not (at.home / "config/holdpoint/credentials.json").exists()
 
 
-def test_a_wrong_code_says_so_and_keeps_what_was_typed(at: Reviewer, new_page: NewPage) -> None:
-    page = new_page(at.user)
-    page.goto("/device/")
-    page.get_by_label("The code in your terminal").fill("BBBB-BBBB")
-    page.get_by_role("button", name="Continue").click()
-    expect(page.locator("#refusal")).to_contain_text("No program waits under this code")
-    expect(page.get_by_label("The code in your terminal")).to_have_value("BBBB-BBBB")
-
-
 @pytest.mark.long
-def test_what_the_documentation_shows_first_works_as_it_stands(at: Reviewer, new_page: NewPage, tmp_path: Path) -> None:
+def test_what_the_documentation_shows_first_works_as_it_stands(at: Reviewer, tmp_path: Path) -> None:
     text = (ROOT / "docs/frameworks/terminal.md").read_text()
     script = text.partition("```sh\n")[2].partition("```")[0]
     shim = tmp_path / "bin/holdpoint"
@@ -126,9 +107,9 @@ def test_what_the_documentation_shows_first_works_as_it_stands(at: Reviewer, new
     shim.chmod(0o755)
     env = at.env | {"PATH": f"{shim.parent}:{at.env['PATH']}"}
     pipe, command = subprocess.PIPE, ["bash", "-euo", "pipefail", "-c", script]
-    page = new_page(at.user)
     with subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, text=True) as shell:
-        confirm(page, shown_code(shell))
+        shown_code(shell)
+        assert device_codes.confirm(DeviceRequest.objects.latest("pk"), by=at.user)
         said, told = shell.communicate(timeout=PATIENCE)
     assert shell.returncode == 0, told
     assert "Recorded: approve; the gate is decided." in said
@@ -217,27 +198,7 @@ def terminal(inside: Reviewer) -> Iterator[Terminal]:
     made.close()
 
 
-def test_the_terminal_decides_and_the_browser_is_told(
-    inside: Reviewer, terminal: Terminal, new_page: Callable[..., Page]
-) -> None:
-    page = new_page(bob(inside.gate.team))
-    page.goto(f"/gates/{inside.gate.pk}/")
-    is_live(page)
-    terminal.shows("1 gate is open")
-    terminal.shows("● live")
-    terminal.shows("Refund €120.00 to Marit")
-    terminal.shows("▸")  # an action on the card: a key before that would open the gate to be read first
-    terminal.types("a")
-    terminal.shows("Record the decision")
-    terminal.shows("pay runs")
-    terminal.types("Enter")
-    expect(page.locator("#gate-head")).to_contain_text("Approved by Ann Okafor")
-    terminal.shows("approved by Ann Okafor")
-    terminal.types("Escape")
-    terminal.shows("No gate is open")
-
-
-def test_what_happens_elsewhere_comes_to_the_terminal(inside: Reviewer, terminal: Terminal) -> None:
+def test_the_terminal_decides_and_is_told_what_happens_elsewhere(inside: Reviewer, terminal: Terminal) -> None:
     terminal.shows("1 gate is open")
     hostile = make_gate(team=inside.gate.team, card=make_card(title="\x1b[2J\x1b]2;mine\x07Pay\u202e", risk="low"))
     terminal.shows("2 gates are open")
@@ -245,4 +206,13 @@ def test_what_happens_elsewhere_comes_to_the_terminal(inside: Reviewer, terminal
     assert terminal.tmux("display-message", "-p", "#{pane_title}").strip() != "mine"
     decide(hostile, bob(inside.gate.team))
     terminal.shows("1 gate is open")
-    assert Gate.objects.get(pk=inside.gate.pk).status == "open"
+    terminal.shows("Refund €120.00 to Marit")
+    terminal.shows("▸")  # an action on the card: a key before that would open the gate to be read first
+    terminal.types("a")
+    terminal.shows("Record the decision")
+    terminal.shows("pay runs")
+    terminal.types("Enter")
+    terminal.shows("approved by Ann Okafor")
+    assert Gate.objects.get(pk=inside.gate.pk).status == "decided"
+    terminal.types("Escape")
+    terminal.shows("No gate is open")

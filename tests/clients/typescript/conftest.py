@@ -12,7 +12,6 @@ from tests.conftest import Starter
 
 if TYPE_CHECKING:
     from tests.clients.typescript.program import Program
-    from tests.clients.world import World
 
 
 @pytest.fixture(scope="session")
@@ -27,10 +26,3 @@ def program(package: Path, start_service: Starter) -> Program:
     from tests.clients.typescript.program import starter
 
     return starter(package, start_service)
-
-
-@pytest.fixture
-def world(web: str) -> World:
-    from tests.clients.world import World  # once Django is set up
-
-    return World(web)

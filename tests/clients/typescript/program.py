@@ -66,3 +66,18 @@ def starter(package: Path, start_service: Starter) -> Program:
         return Running(start_service("program", command, world.env))
 
     return start
+
+
+WIRES = """
+const draws = [{ kind: "command", at: "/to" }];
+const options = { title: "Pay invoice 7", state: { invoice: 7 }, pinned: ["amount"], draws, ...%s };
+return hp.approve("wire", WIRE, options, (call) => {
+  write("call", call);
+  return { id: "tx_1" };
+});
+"""
+
+
+def wires(program: Program, world: World, options: str = "{}", **settings: Any) -> Running:
+    """Ask, wire, and return what came of it."""
+    return program(world, WIRES % options, **settings)

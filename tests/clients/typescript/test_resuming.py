@@ -1,4 +1,4 @@
-"""A program dies: another process goes on by the gate's number, and nothing happens twice."""
+"""A program dies or an answer is lost: another process or try goes on, and nothing happens twice."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import pytest
 
 from agents.models import Effect
 from agents.moves import rewind
+from approvals.models import Gate
 from checkpoints.models import Run
 from tests.agents.remote.outside_program import decide
-from tests.clients.typescript.program import Program, Running, Thrown
-from tests.clients.typescript.test_approving import wires
+from tests.clients.losing_proxy import Refusal, Start, first
+from tests.clients.mcp.test_permission_prompt import NO_SCOPE, OLDER, is_kept_back, lacking
+from tests.clients.typescript.program import Program, Running, Thrown, wires
 from tests.clients.world import World, ended
 from tests.factories import ann
+from tests.factories.tokens import make_token
+from tests.harness.examples import first_alone
+from tests.harness.services import free_port
 from tests.harness.waiting import until
 
 # It begins what was allowed and stays with it until somebody else has it; then it says that it was done after all.
@@ -26,6 +31,8 @@ return hp.resume(id, {}, async (call) => {
   return { id: "tx_late" };
 });
 """
+
+
 RESUMES = "return hp.resume(%d, { timeout: %d }, (call) => { write('call', call); return { id: 'tx_2' }; });"
 
 
@@ -51,15 +58,6 @@ def asked(world: World, program: Program, resumes: str) -> Thrown:
 
 
 @pytest.mark.long
-def test_what_may_be_sent_twice_is_handed_out_again_under_its_key(world: World, program: Program) -> None:
-    gate, key, process = begun(world, program, idempotent=True)
-    process.service.kill()
-    second = program(world, RESUMES % (gate, 60))
-    assert second.result() == {"id": "tx_2"}
-    assert (second.wrote("call")["key"], second.wrote("call")["attempts"]) == (key, 2)
-    assert Effect.objects.filter(run__team=world.team).count() == 1
-
-
 def test_what_may_not_be_sent_twice_is_asked_about(world: World, program: Program) -> None:
     gate, _, process = begun(world, program, idempotent=False)
     process.service.kill()
@@ -75,28 +73,20 @@ def test_what_may_not_be_sent_twice_is_asked_about(world: World, program: Progra
 
 
 @pytest.mark.long
-def test_what_did_not_happen_is_done_after_people_said_so(world: World, program: Program) -> None:
-    gate, key, process = begun(world, program, idempotent=False)
-    process.service.kill()
-    asked(world, program, RESUMES % (gate, 0))
-    decide(world.gate("recovery"), "answer", answer={"choice": "not_happened"})
-    second = program(world, RESUMES % (gate, 60))
-    assert second.result() == {"id": "tx_2"}
-    assert second.wrote("call")["key"] != key
-    assert ended(second.wrote("call")["run"])["wire_result"] == {"id": "tx_2"}
-
-
-@pytest.mark.long
-def test_a_process_that_slept_for_too_long_is_told_and_changes_nothing(world: World, program: Program) -> None:
-    gate, _, sleeper = begun(world, program, idempotent=True)
+def test_what_may_be_sent_twice_is_handed_out_again_and_who_slept_meanwhile_is_told(
+    world: World, program: Program
+) -> None:
+    gate, key, sleeper = begun(world, program, idempotent=True)
     sleeper.service.pause()
     second = program(world, RESUMES % (gate, 60))
     assert second.result() == {"id": "tx_2"}
+    assert (second.wrote("call")["key"], second.wrote("call")["attempts"]) == (key, 2)
     sleeper.service.resume()
     assert sleeper.wrote("lost") in ("stale_token", "run_ended")
     with pytest.raises(Thrown, match="Problem: "):
         sleeper.result()
     assert ended(second.wrote("call")["run"])["wire_result"] == {"id": "tx_2"}
+    assert Effect.objects.filter(run__team=world.team).count() == 1
 
 
 def test_the_same_key_asks_once_and_goes_on_to_the_end(world: World, program: Program) -> None:
@@ -108,25 +98,6 @@ def test_the_same_key_asks_once_and_goes_on_to_the_end(world: World, program: Pr
     with pytest.raises(Thrown, match="AlreadyDone") as done:
         wires(program, world, keyed % 0).result()
     assert (done.value.said["result"], done.value.said["run"]) == ({"id": "tx_1"}, gate.run_id)
-
-
-@pytest.mark.long
-def test_what_people_sent_back_is_asked_again_and_found_by_the_first_number(world: World, program: Program) -> None:
-    """A program that died while it waited for the second answer was told of the first decision."""
-    draws = '{ draws: [{ kind: "command", at: "/to" }] }'
-    first = program(world, f'return (await hp.defer("wire", WIRE, {draws})).id;').result()
-    gate = world.decides()
-    rewind.rewind(Run.objects.get(pk=gate.run_id), to=1, by=ann(world.team))
-    waiting = program(world, RESUMES % (first, 60))
-    again = world.gate()
-    assert again.pk != first
-    assert again.asked.actions[0].draws == gate.asked.actions[0].draws != ()
-    waiting.service.kill()
-    world.decides("edit", arguments={"wire": {"to": "ACME", "amount": "90.00"}})
-    second = program(world, RESUMES % (first, 60))
-    assert second.result() == {"id": "tx_2"}
-    call = second.wrote("call")
-    assert (call["gate"], call["changes"]) == (again.pk, ['amount is now "90.00"'])
 
 
 UNDOES = """
@@ -159,3 +130,123 @@ def test_what_people_send_back_is_undone_before_it_is_done_again(world: World, p
     assert [(each.status, each.undoes_id is not None) for each in rows] == [
         ("undone", False), ("done", True), ("done", False),
     ]  # fmt: skip
+
+
+DEFERS = 'return hp.defer("wire", WIRE);'
+
+
+@pytest.mark.parametrize("what", first_alone(["/effects", "/gates", "/claims", "/results"]))
+def test_an_answer_that_is_lost_does_nothing_twice(proxy: Start, program: Program, what: str) -> None:
+    way = proxy(first(what, "lose"))
+    world = World(way.url)
+    told = wires(program, world)
+    gate = world.decides()
+    told.result()
+    assert ended(gate.run_id)["wire_result"] == {"id": "tx_1"}
+    once, again = way.posts(what)[:2]
+    assert once == again
+    assert once.key
+    assert Gate.objects.filter(team=world.team).count() == 1
+    row = Effect.objects.get(run=gate.run_id)
+    assert (row.status, row.attempts, row.key) == ("done", 1, told.wrote("call")["key"])
+
+
+@pytest.mark.long
+def test_a_report_whose_answer_never_comes_is_followed_by_no_other(proxy: Start, program: Program) -> None:
+    """The server has it: another report under another key would be of a result that is known."""
+    way = proxy(lambda sent: "lose" if sent.path.endswith("/results") else "")
+    world = World(way.url)
+    told = wires(program, world, patience=0.5)
+    gate = world.decides()
+    with pytest.raises(Thrown, match="Unreachable"):
+        told.result()
+    assert len({each.key for each in way.posts("/results")}) == 1
+    assert Effect.objects.get(run=gate.run_id).status == "done"
+
+
+def test_what_lasts_too_long_is_said_plainly_and_without_the_token(program: Program) -> None:
+    world = World(f"http://127.0.0.1:{free_port()}")
+    told = program(world, f"console.log(hp); {DEFERS}", patience=0.3)
+    with pytest.raises(Thrown, match=r"Unreachable: No answer within 0\.3 s: ECONNREFUSED"):
+        told.result()
+    assert world.token not in told.service.log
+
+
+REFUSALS: list[Refusal | str] = [
+    (429, "0"), (503, "0"), "",  # what may pass is tried again
+    (500, ""), (502, "junk"), "",
+    (429, "Thu, 01 Jan 1970 00:00:00 GMT"), "",  # by the server's clock: that of the client may be wrong by hours
+    (429, "3600"),  # for longer than there is patience
+    (429, "0", "rejected_before"),
+    (302, "0"),
+]  # fmt: skip
+
+
+def test_what_may_pass_is_tried_again_under_the_same_key_and_what_may_not_is_told_at_once(
+    proxy: Start, program: Program
+) -> None:
+    fates = list(REFUSALS)
+    way = proxy(lambda sent: fates.pop(0) if sent.path.endswith("/gates") else "")
+    code = """
+    const told = [];
+    for (const at of Array(6).keys()) {
+      if (at === 2) Date.now = () => -864e5;
+      told.push(await hp.defer("wire", WIRE).then(() => "asked", (error) => `${error.name}: ${error.message}`));
+    }
+    return told;
+    """
+    told = program(World(way.url), code).result()
+    assert told[:3] == ["asked"] * 3
+    assert [each.split("\n")[0] for each in told[3:5]] == [
+        "Problem: Later. (429)", "Problem: Later. (429 rejected_before)",
+    ]  # fmt: skip
+    assert told[5].startswith("BadAnswer: The answer (302) is not from Holdpoint. Check the address")
+    keys = [each.key for each in way.posts("/gates")]
+    assert [len(set(part)) for part in (keys[:3], keys[3:6], keys[6:8], keys[8:])] == [1, 1, 1, 3]
+
+
+def test_a_refusal_is_final(proxy: Start, program: Program) -> None:
+    way = proxy(lambda sent: "")
+    world = World(way.url)
+    with pytest.raises(Thrown, match="not valid") as bad:
+        program(world, 'return new Holdpoint({ token: "hp_none" }).defer("wire", WIRE);').result()
+    assert bad.value.said["status"] == 401
+    with pytest.raises(Thrown, match="No such gate"):
+        program(world, 'return hp.api.get("/api/gates/{gate_id}", { path: { gate_id: 2 ** 40 } });').result()
+    with pytest.raises(Thrown, match=r"/actions/0/id: 'no name' is not an identifier") as invalid:
+        program(world, 'return hp.defer("no name", {});').result()
+    assert [each["parameter"] for each in invalid.value.said["errors"]] == ["/actions/0/id", "/actions/0/tool"]
+    assert len(way.seen) == 3
+
+
+def test_settings_and_keys_that_cannot_be_right_are_refused_and_not_sent(world: World, program: Program) -> None:
+    """A key with a space was sent, and refused by the server."""
+    told = program(
+        world,
+        """
+        const said = (error) => `${error.name}: ${error.message}`;
+        const made = (settings) => { try { new Holdpoint(settings); } catch (error) { return said(error); } };
+        const keys = ["two words", "Ä", "x".repeat(201)];
+        const sent = await Promise.all(keys.map((key) => hp.defer("wire", WIRE, { key }).catch(said)));
+        return [made({ url: "holdpoint.example.com" }), made({ token: "hp_a\\nX-More: 1" }), ...sent];
+        """,
+    ).result()
+    expected = ["NotConfigured: Give the server's address", "NotConfigured: Give a token"]
+    expected += ["TypeError: A key has 1 to 200 printable ASCII characters, and no space"] * 3
+    assert [text.startswith(words) for text, words in zip(told, expected, strict=True)] == [True] * 5, told
+
+
+@pytest.mark.parametrize("lacks", first_alone(["the address", "the scope"]))
+def test_what_is_not_handed_out_is_told_with_what_lacks(web: str, proxy: Start, program: Program, lacks: str) -> None:
+    world = World(proxy(lacking).url if lacks == "the address" else web)
+    if lacks == "the scope":
+        scopes = ("runs:start", "runs:read", "gates:read")
+        _, world.token = make_token(world.owner, *scopes, team=world.team, agent=world.agent)
+    asked = program(world, 'return hp.ask("wire", WIRE);')
+    gate = world.decides()
+    with pytest.raises(Thrown) as told:
+        asked.result()
+    words = OLDER if lacks == "the address" else NO_SCOPE
+    assert (told.value.kind, told.value.said["message"]) == ("NotHandedOut", words.format(gate=gate.pk))
+    assert told.value.said["gate"] == gate.pk
+    assert is_kept_back(gate)
