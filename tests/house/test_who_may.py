@@ -63,7 +63,7 @@ EXCEPTIONS = {
     ("agents/testing/people.py", "groups"): "makes the people of an author's tests",
     ("config/local/seed.py", "groups"): "makes the people and policies of the sample data",
     ("config/local/seed.py", "user_permissions"): "makes the people of the sample data",
-    ("agents/api/programs/withdrawals.py", "started_by_id"): "whose own program asks, which the API's door has let in",
+    ("agents/api/programs/posted_gates.py", "started_by_id"): "whose own program asks, which the API's door has let in",
     ("agents/runs/query.py", "started_by_id"): "a filter of a list, over the teams that the reader sees",
     ("agents/templatetags/first_steps.py", "Right"): "asks whether anybody may decide yet, of an installation",
     ("checkpoints/access/missing_permission.py", "is_superuser"): "of colleagues who give a permission, to name them",
