@@ -34,7 +34,7 @@ trial: ## run the tests of agents of yours, on a database of their own: TESTS=te
 	@exec $(PY) -m config.local.trials $(or $(TESTS),$(wildcard test_*.py))
 
 test: browser node frameworks ## test each behaviour once, on real servers, processes and a real browser
-	@exec $(PY) -m pytest $(IN_PARALLEL) $(ARGS)
+	@time $(PY) -m pytest $(IN_PARALLEL) $(ARGS)
 
 test-long: browser node frameworks ## test its variations too: each pool, crash, hostile text, look and client, many more examples
 	@exec $(PY) -m pytest $(IN_PARALLEL) -m long $(ARGS)
