@@ -16,11 +16,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from config.local import StackRefused, process, restarts, stack
 from config.local.console import Console
 from config.local.restarts import SETTLED, Revival
+from config.local.servers import DATABASE
 from tests.config.local.started_stack import Stack, environment, started_before
 from tests.harness.services import free_port, run
 from tests.harness.session import Session
@@ -179,6 +181,34 @@ def test_a_process_that_ends_says_why_where_the_stack_ends(tmp_path: Path) -> No
         own.check_children()
     said = "The sandbox process ended with exit code 1; everything else is stopped. It said last:\n"
     assert str(ended.value) == f"{said}The sandbox cannot start"
+
+
+@pytest.mark.long
+def test_servers_of_ones_own_are_used_and_get_a_role_for_the_application(
+    start: Start, servers: Session, tmp_path: Path
+) -> None:
+    with psycopg.connect(servers.postgres.url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE outside")
+    url = servers.postgres.url("outside")
+    home = started_before(tmp_path / "home", servers, database=False)
+    stack = start(home=home, DATABASE_URL=url, REDIS_URL=servers.redis.url)
+    assert not (stack.home / "postgres").exists()
+    with psycopg.connect(url) as connection:
+        owner = connection.execute("SELECT tableowner FROM pg_tables WHERE tablename = 'checkpoints_run'").fetchone()
+        users = connection.execute(
+            "SELECT DISTINCT usename FROM pg_stat_activity WHERE datname = current_database() AND usename <> 'postgres'"
+        ).fetchall()
+    assert owner == ("postgres",)
+    assert users == [("outside_app",)]
+    assert stack.interrupt() == 0
+
+
+def test_a_role_that_may_not_make_another_is_told_what_to_set(tmp_path: Path, servers: Session) -> None:
+    with psycopg.connect(servers.postgres.url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE ROLE plain LOGIN")
+    url = servers.postgres.url(DATABASE, "plain")
+    sentence = refused(tmp_path, DATABASE_URL=url)
+    assert "set DATABASE_OWNER_URL to the role that owns the tables" in sentence
 
 
 def test_a_busy_port_is_one_sentence_and_starts_nothing(tmp_path: Path) -> None:
