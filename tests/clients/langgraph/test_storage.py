@@ -60,10 +60,12 @@ def test_an_altered_checkpoint_or_pending_write_is_refused_with_what_to_do(both:
 
 
 def test_a_hold_stands_in_the_way_and_is_named(both: Made) -> None:
-    thread, saver = unique("chat"), both()
-    talker(saver).invoke({"messages": [HumanMessage("one")]}, config(thread))
-    run = run_of(thread)
+    thread, other, saver = unique("chat"), unique("chat"), both()
+    for name in (thread, other):
+        talker(saver).invoke({"messages": [HumanMessage("one")]}, config(name))
+    run, others = run_of(thread), run_of(other)
     held = run.checkpoints.get(seq=2)
+    Hold.objects.make(run=others, checkpoint=others.head, kind="legal", subject="case:8", reason="another", by=SYSTEM)
     hold = Hold.objects.make(
         run=run, checkpoint=held.pk, kind="legal", subject="case:7", reason="a complaint", by=SYSTEM
     )
@@ -83,6 +85,7 @@ def test_a_hold_stands_in_the_way_and_is_named(both: Made) -> None:
     told = talker(saver).invoke({"messages": [HumanMessage("anew")]}, config(thread))
     assert len(told["messages"]) == 2
     verified(thread)
+    Hold.objects.free(run=others.pk, subject="case:8", by=SYSTEM)
 
 
 @pytest.mark.parametrize("order", ["delete_thread", "delete_for_runs", "prune"])
