@@ -22,7 +22,6 @@ from agents.api.programs.starting import AGENT, agent_of, team_of
 from agents.api.protocol.answers import encode_field, encode_state
 from agents.api.protocol.auth import actor_of, require_scope
 from agents.api.protocol.idempotency_keys import Key, do_once
-from agents.api.protocol.problems import name_fault
 from agents.api.protocol.schemas import ApiSchema, Order
 from agents.models import TokenScope
 from agents.threads import orders, reading, saving
@@ -30,6 +29,7 @@ from agents.threads.pending import Write
 from agents.threads.places import Owner, Place
 from agents.threads.reading import Found, ListPlace
 from agents.threads.saving import NewCheckpoint, Seen
+from agents.work_errors import WorkInvalid
 from checkpoints.access.permissions import START_RUN, VIEW_RUN
 from checkpoints.errors import ValueRefused
 from checkpoints.values.canonical_json import encode_canonical, parse_json
@@ -49,6 +49,9 @@ POSITION = {
 STATE = {"answer": "Paid.", "langgraph": POSITION}
 Known = tuple[int, str | None]
 SEEN = "What was read or answered last of this thread: the claim's token, and the head's id."
+SCOPE = require_scope(TokenScope.WORK)
+MOST = 200
+WRONG_CURSOR = "must be the `next` of the page before"
 
 
 class ThreadOrder(Order):
@@ -239,9 +242,6 @@ class ReadHistories(ApiSchema):
 
 
 router = Router(tags=["threads"])
-SCOPE = require_scope(TokenScope.WORK)
-MOST = 200
-WRONG_CURSOR = "must be the `next` of the page before"
 
 
 class Asked(ApiSchema):
@@ -323,7 +323,7 @@ def get_thread_histories(request: HttpRequest, asked: Query[AskedHistory]) -> Ht
     """Return the writes to channels on the path to a checkpoint, back to each channel's last stored value."""
     channels = {name: str(field) for name, field in (_object(asked.channels, "channels") or {}).items()}
     if len(channels) > MOST:
-        raise name_fault("/channels", f"name at most {MOST} channels")
+        raise WorkInvalid.at("/channels", f"name at most {MOST} channels")
     found = reading.read_histories(_owner(request, asked), Place(asked.thread, asked.namespace), asked.id, channels)
     histories = {
         name: _members({"writes": _writes(past.writes), "stored": _plain(past.stored is not None),
@@ -357,7 +357,7 @@ def put_thread_writes(request: HttpRequest, order: PutWrites, key: Key) -> HttpR
 def delete_thread_checkpoints(request: HttpRequest, order: Deletion, key: Key) -> HttpResponse:
     """Remove a thread's checkpoints, or those that invocations saved. What a hold protects is refused."""
     if bool(order.thread) == bool(order.invocations):
-        raise name_fault("/thread", "name a thread, or invocations: one of the two")
+        raise WorkInvalid.at("/thread", "name a thread, or invocations: one of the two")
     if order.thread:
         return _fill(request, order, key, lambda owner: orders.delete(owner, order.thread))
     return _fill(request, order, key, lambda owner: orders.delete_invocations(owner, order.invocations))
@@ -387,7 +387,7 @@ def _fill(
         except ValueRefused as error:
             if not at:
                 raise
-            raise name_fault(f"{at}{error.pointer}", error.reason) from error
+            raise WorkInvalid.at(f"{at}{error.pointer}", error.reason) from error
         return _json({"seen": _plain(_known(seen))} if seen else {"done": b"true"}, 201)
 
     return answer() if at and not key else do_once(request, key, answer)
@@ -404,7 +404,7 @@ def _seen(known: Known) -> Seen:
     try:
         return Seen(token, UUID(head) if head else None)
     except ValueError as error:
-        raise name_fault("/seen", "must be as it was answered: the token and the head's id") from error
+        raise WorkInvalid.at("/seen", "must be as it was answered: the token and the head's id") from error
 
 
 def _known(seen: Seen) -> Known:
@@ -418,9 +418,9 @@ def _cursor(given: str) -> ListPlace | None:
         at, run, seq = given.split("~")
         place = ListPlace(datetime.fromisoformat(at), int(run), int(seq))
     except ValueError as error:
-        raise name_fault("/cursor", WRONG_CURSOR) from error
+        raise WorkInvalid.at("/cursor", WRONG_CURSOR) from error
     if max(place.run_id, place.seq) >= 2**63:
-        raise name_fault("/cursor", WRONG_CURSOR)
+        raise WorkInvalid.at("/cursor", WRONG_CURSOR)
     return place
 
 
@@ -428,9 +428,9 @@ def _object(given: str, name: str) -> dict[str, Any] | None:
     try:
         found = parse_json(given) if given else None
     except ValueRefused as error:
-        raise name_fault(f"/{name}", error.reason) from error
+        raise WorkInvalid.at(f"/{name}", error.reason) from error
     if found is not None and not isinstance(found, dict):
-        raise name_fault(f"/{name}", "must be a JSON object")
+        raise WorkInvalid.at(f"/{name}", "must be a JSON object")
     return found
 
 

@@ -29,6 +29,8 @@ from checkpoints.actors import Actor
 NONE = "No such webhook"
 router = Router(tags=["webhooks"], auth=require_scope(TokenScope.HOOKS))
 WebhookId = PathEx[int, P(title="Webhook", description="The webhook's number.", example=3)]
+DELIVERY = "/{int:webhook_id}/deliveries/{int:delivery_id}"
+DISABLED = "The webhook is disabled: enable it first by POST to its enablings"
 
 
 class NewWebhook(Order):
@@ -217,8 +219,6 @@ def _answer_webhook(webhook: Webhook, secret: str, status: int) -> HttpResponse:
     return answer_json(answer, http_status=status, location=f"/api/webhooks/{webhook.pk}" if status == 201 else "")
 
 
-DELIVERY = "/{int:webhook_id}/deliveries/{int:delivery_id}"
-DISABLED = "The webhook is disabled: enable it first by POST to its enablings"
 DeliveryId = PathEx[int, P(title="Delivery", description="The delivery's number.", example=12)]
 
 

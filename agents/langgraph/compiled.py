@@ -37,6 +37,7 @@ PLAIN = (str, int, float, bool, NoneType)
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 INSTALLED = ("site-packages", "dist-packages")
 HELD = ("func", "afunc", "coroutine", "bound", "steps", "mapper", "writers", "ends", "tools_by_name", "_tools_by_name")
+INNER: Any = {"x-inner": True}  # pages fold it behind what the graph itself changed
 
 
 class Feedback(BaseModel):
@@ -50,7 +51,6 @@ class Feedback(BaseModel):
     pointer: str = ""
 
 
-INNER: Any = {"x-inner": True}  # pages fold it behind what the graph itself changed
 OWN: dict[str, Any] = {
     "langgraph": (dict[str, Any] | None, Field(default=None, title="LangGraph's position", json_schema_extra=INNER)),
     "questions": (

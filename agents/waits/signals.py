@@ -167,14 +167,14 @@ def _checked(run: Run, name: str, value: Any) -> bytes:
     known = spec_of(run.plan).signals
     if name not in known:
         told = f"it takes {', '.join(sorted(known))}" if known else "it takes none"
-        raise WorkInvalid([FieldError(pointer="", message=f"{run.plan} takes no signal {name}; {told}")])
+        raise WorkInvalid.at("", f"{run.plan} takes no signal {name}; {told}")
     try:
         content = encode_canonical(value)
     except ValueRefused as error:
-        raise WorkInvalid([FieldError(pointer=f"/value{error.pointer}", message=error.reason)]) from error
+        raise WorkInvalid.at(f"/value{error.pointer}", error.reason) from error
     if len(content) > LARGEST:
         told = f"has {len(content):,} bytes; {LARGEST:,} are the most"
-        raise WorkInvalid([FieldError(pointer="/value", message=told)])
+        raise WorkInvalid.at("/value", told)
     if faults := validate.faults_of(known[name], value):
         raise WorkInvalid([FieldError(pointer=f"/value{pointer}", message=message) for pointer, message in faults])
     # The step that saves it is refused all the same, and would fail of what somebody sent.

@@ -30,15 +30,18 @@ def sample_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
         yield
 
 
-def fixtures_of(agents: str) -> tuple[Any, Any]:
-    """Return two fixtures for a conftest: these agents are known to every test; and a process that forks workers."""
+def fixtures_of(agents: str, *, scope: Any = "module") -> tuple[Any, Any]:
+    """Return two fixtures for a conftest: these agents are known to every test; and a process that forks workers.
+
+    `scope`: the tests that share the process, which takes seconds to start.
+    """
 
     @pytest.fixture(autouse=True)
     def own_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         with knowing_only(agents, settings, monkeypatch):
             yield
 
-    @pytest.fixture(scope="module")
+    @pytest.fixture(scope=scope)
     def workers() -> Iterator[Any]:
         from tests.agents.steps.killable_workers import KillableWorkers
 

@@ -20,6 +20,8 @@ from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.runs.plans import spec_of
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
+PART = {"at": "/title", "by": PROGRAM, "words": "Title by payouts"}
+
 
 def card_of(gate: Gate, proposal: Proposal) -> tuple[bytes, list[str]]:
     """Return (a proposal as JSON, the pointers to what is masked in it)."""
@@ -61,9 +63,6 @@ def outcome_of(gate: Gate, outcome: Outcome) -> dict[str, bytes]:
         "answer": encode_canonical(answering.masked(card, outcome.answered)),
         "patch": encode_canonical(state.patch(outcome.state_patch)),
     }
-
-
-PART = {"at": "/title", "by": PROGRAM, "words": "Title by payouts"}
 
 
 class CardPartAnswer(ApiSchema):

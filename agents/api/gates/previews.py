@@ -38,6 +38,10 @@ runs = Router(tags=["runs"], auth=require_scope(TokenScope.READ))
 DECIDE = require_scope(TokenScope.DECIDE)
 router = Router(tags=["gates"], auth=require_scope(TokenScope.SEE))
 Colour = Annotated[str, one_of(ORDER)]
+SHOWN_WORDS = "A digest of this preview. Send it with the decision, which is refused if it would by then do more."
+SHOWN = Field(description=SHOWN_WORDS, examples=[MARK])
+LEFT_WORDS = "How many more people must approve after it; 0: it closes the gate and takes effect at once."
+LEFT = Field(description=LEFT_WORDS, examples=[0])
 
 
 class FindingAnswer(ApiSchema):
@@ -82,12 +86,6 @@ def get_gate_preflight(request: HttpRequest, gate_id: GateId) -> HttpResponse:
         return answer_json(PreflightAnswer.from_orm(preflight_facts.of_gate(gate)))
     except NoSuchCheckpoint:  # where the gate is closed, retention may have removed the state
         raise Gone(why_gone(gate)) from None
-
-
-SHOWN_WORDS = "A digest of this preview. Send it with the decision, which is refused if it would by then do more."
-SHOWN = Field(description=SHOWN_WORDS, examples=[MARK])
-LEFT_WORDS = "How many more people must approve after it; 0: it closes the gate and takes effect at once."
-LEFT = Field(description=LEFT_WORDS, examples=[0])
 
 
 class ChoiceImpact(ApiSchema):

@@ -13,7 +13,6 @@ from agents.access import reader_of
 from agents.api.protocol.answers import answer_json
 from agents.api.protocol.auth import actor_of, require_scope, token_of
 from agents.api.protocol.idempotency_keys import Key, do_once
-from agents.api.protocol.problems import name_fault
 from agents.api.protocol.schemas import Order
 from agents.api.runs.runs import RunSummary, summed_up
 from agents.api.runs.runs import router as runs
@@ -23,7 +22,7 @@ from agents.models import Client, Registration, TokenScope
 from agents.remote import plans as outside
 from agents.runs import start
 from agents.text import one_line
-from agents.work_errors import WorkNotAllowed
+from agents.work_errors import WorkInvalid, WorkNotAllowed
 from checkpoints.access import token_scope
 from checkpoints.access.missing_permission import say_no_team
 from checkpoints.access.permissions import START_RUN, teams_by_name
@@ -86,7 +85,7 @@ def agent_of(request: HttpRequest, name: str) -> str:
     if bound and name not in ("", bound):
         raise WorkNotAllowed(f"This token is for the agent {bound}, not for {name}.")
     if not (bound or name):
-        raise name_fault("/agent", "name the agent")
+        raise WorkInvalid.at("/agent", "name the agent")
     return bound or name
 
 
@@ -103,7 +102,7 @@ def team_of(request: HttpRequest, name: str, permission: str = START_RUN) -> Gro
     if not chosen:
         raise WorkNotAllowed(say_no_team(by, permission, name))
     named = ", ".join(team.name for team in mine)
-    raise name_fault("/team", f"say which of these it is: {named}")
+    raise WorkInvalid.at("/team", f"say which of these it is: {named}")
 
 
 def _started(request: HttpRequest, order: Start, agent: str, team: Group) -> Run:
@@ -114,10 +113,10 @@ def _started(request: HttpRequest, order: Start, agent: str, team: Group) -> Run
     }  # fmt: skip
     if any(name == agent for name, _ in registry.agents()):
         if order.version:
-            raise name_fault("/version", f"{agent} runs on this server, in its newest version")
+            raise WorkInvalid.at("/version", f"{agent} runs on this server, in its newest version")
         return start.start_run(agent, order.input, config=order.config, **known)
     if order.config is not None:
-        raise name_fault("/config", "external agents have no configuration on this server")
+        raise WorkInvalid.at("/config", "external agents have no configuration on this server")
     plan = Registration.objects.plan_of(agent, order.version, team=team)
     if plan is None:
         raise UnknownAgent(

@@ -35,6 +35,8 @@ from checkpoints import store
 from checkpoints.errors import Fenced
 from checkpoints.models import Run
 
+NONE = b"null}"  # how an answer without its state ends
+
 
 class Begun(ApiSchema):
     """An effect whose intent is written: it is done once, under this key."""
@@ -151,9 +153,6 @@ def _next(turn: RemoteTurn) -> Next:
         kind=turn.kind, step=step, effect=Begun.from_effect(turn.effect) if turn.effect else None,
         undoes=None if row is None else Undone(id=row.pk, key=row.key, undo=undo),
     )  # fmt: skip
-
-
-NONE = b"null}"  # how an answer without its state ends
 
 
 def do_exclusively(

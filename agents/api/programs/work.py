@@ -21,7 +21,6 @@ from agents.api.programs.turns import TurnAnswer, TurnWithState, do_exclusively,
 from agents.api.protocol.answers import answer_json
 from agents.api.protocol.auth import actor_of, require_scope, token_of
 from agents.api.protocol.idempotency_keys import Key
-from agents.api.protocol.problems import name_fault
 from agents.api.protocol.schemas import ApiSchema, Order, RunId
 from agents.api.runs.checkpoints import router as checkpoints
 from agents.api.runs.runs import effects as effects
@@ -41,6 +40,7 @@ NOTES_WORDS = "What the step did and why, in the agent's words; shown with the c
 NOTES: Any = Field([], description=NOTES_WORDS, max_length=50, examples=[["A look-up."]])
 RETRY_WORDS = "Whether it may be retried automatically: for an effect, that nothing was sent."
 RETRY = Field(False, description=RETRY_WORDS, examples=[False])
+WORK = require_scope(TokenScope.WORK)
 
 
 class ClaimBody(Order):
@@ -220,7 +220,6 @@ class RunEnding(ClaimedRequest):
     """The reason, in one line."""
 
 
-WORK = require_scope(TokenScope.WORK)
 router = Router(tags=["work"], auth=WORK)
 EffectId = PathEx[int, P(title="Effect", description="The effect's number.", example=12)]
 
@@ -293,7 +292,7 @@ def begin_effect(request: HttpRequest, run_id: RunId, order: Begin, key: Key) ->
 
     def do() -> RemoteTurn:
         if bool(order.step) == (order.undoes is not None):
-            raise name_fault("", "send either `step` or `undoes`")
+            raise WorkInvalid.at("", "send either `step` or `undoes`")
         with session_cache.at_work(reached, order.token) as session:
             if order.undoes is None:
                 return results.begin(session, order.step)
@@ -320,9 +319,9 @@ def _report(request: HttpRequest, run_id: int, effect_id: int, order: Report, ke
     if row is None:
         raise Http404("No such effect")
     if not order.error and order.status != results.DONE:
-        raise name_fault("/error", "say what went wrong")
+        raise WorkInvalid.at("/error", "say what went wrong")
     if row.undoes is not None and (order.writes or order.next_step is not None):
-        raise name_fault("/writes", "an undo writes nothing")
+        raise WorkInvalid.at("/writes", "an undo writes nothing")
     written = StepWrites(order.writes, order.next_step, order.took, order.notes)
 
     def record_report() -> HttpResponse:
@@ -350,7 +349,7 @@ def _report(request: HttpRequest, run_id: int, effect_id: int, order: Report, ke
 
 def _saved(session: RunSession, order: Wrote) -> RemoteTurn:
     if (order.ops is None) == (order.state is None):
-        raise name_fault("", "send either `ops` or `state`")
+        raise WorkInvalid.at("", "send either `ops` or `state`")
     if order.state is not None:
         turns.check_next(session, order.step, "step")
         writes = results.whole(session, order.state)

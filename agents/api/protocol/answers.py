@@ -15,6 +15,16 @@ from pydantic import BaseModel, Field
 from agents.api.protocol.schemas import ApiSchema
 from checkpoints.values.canonical_json import encode_canonical
 
+MOST_ITEMS = 200
+IF_NONE_MATCH: dict[str, Any] = {
+    "in": "header", "name": "If-None-Match", "required": False,
+    "schema": {"type": "string", "title": "If-None-Match"},
+    "description": "The `ETag` of an answer that you have: if the answer would be the same, you get 304.",
+    "example": '"2c26b46b68ffc68ff99b453c1d304134"',
+}  # fmt: skip
+ETAG: dict[str, Any] = {"schema": {"type": "string"}, "description": "A digest of this answer's bytes."}
+UNCHANGED: dict[str, Any] = {"description": "The answer is the same as yours.", "headers": {"ETag": ETAG}}
+
 
 def answer_json(plain: BaseModel, *, http_status: int = 200, location: str = "", **saved: bytes) -> HttpResponse:
     """Return the members of `plain`, then those of `saved`, which are already JSON and are not parsed."""
@@ -46,9 +56,6 @@ def encode_field(value: Any) -> bytes:
 def encode_patch(patch: list[dict[str, Any]]) -> bytes:
     """Return a JSON Patch, its values as canonical JSON."""
     return b"[%b]" % b",".join(map(encode_state, patch))  # a value may be a whole field, so it is as deep as one
-
-
-MOST_ITEMS = 200
 
 
 class Paging(ApiSchema):
@@ -92,16 +99,6 @@ class Page(ApiSchema):
         rows = list(results[: asked.limit + 1])
         more = str(getattr(rows[asked.limit - 1], place)) if len(rows) > asked.limit else None
         return answer_json(cls.model_validate({"items": rows[: asked.limit], "next": more}, context=context))
-
-
-IF_NONE_MATCH: dict[str, Any] = {
-    "in": "header", "name": "If-None-Match", "required": False,
-    "schema": {"type": "string", "title": "If-None-Match"},
-    "description": "The `ETag` of an answer that you have: if the answer would be the same, you get 304.",
-    "example": '"2c26b46b68ffc68ff99b453c1d304134"',
-}  # fmt: skip
-ETAG: dict[str, Any] = {"schema": {"type": "string"}, "description": "A digest of this answer's bytes."}
-UNCHANGED: dict[str, Any] = {"description": "The answer is the same as yours.", "headers": {"ETag": ETAG}}
 
 
 def add_etag(request: HttpRequest, response: HttpResponse) -> HttpResponse:

@@ -44,6 +44,13 @@ SHARE = 1000  # a process takes at most one part in so many of a minute's reques
 LASTS = 1.0  # seconds for which a process gives them out
 _apart_until = 0.0
 _taken: dict[tuple[str, str], Taken] = {}
+HEADERS: dict[str, Any] = {
+    "Retry-After": {"schema": {"type": "integer"}, "description": "How many seconds to wait before the next request."},
+    "RateLimit": {"schema": {"type": "string"}, "description": "`r` requests are left for the next `t` seconds."},
+    "RateLimit-Policy": {"schema": {"type": "string"}, "description": "`q` requests are allowed in `w` seconds."},
+}  # fmt: skip
+REMEMBERED = 10_000  # addresses, tokens, and senders
+LATELY = 3600.0  # seconds for which a valid token is remembered
 
 
 class Rate(NamedTuple):
@@ -144,13 +151,6 @@ def refuse_large_body(request: HttpRequest) -> HttpResponse | None:
     return None
 
 
-HEADERS: dict[str, Any] = {
-    "Retry-After": {"schema": {"type": "integer"}, "description": "How many seconds to wait before the next request."},
-    "RateLimit": {"schema": {"type": "string"}, "description": "`r` requests are left for the next `t` seconds."},
-    "RateLimit-Policy": {"schema": {"type": "string"}, "description": "`q` requests are allowed in `w` seconds."},
-}  # fmt: skip
-REMEMBERED = 10_000  # addresses, tokens, and senders
-LATELY = 3600.0  # seconds for which a valid token is remembered
 _shut: dict[str, float] = {}  # by address, until when
 _known: dict[bytes, float] = {}  # by the digest of what was sent, when
 

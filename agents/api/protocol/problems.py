@@ -15,7 +15,7 @@ from agents.access import Gone
 from agents.api.protocol.schemas import ApiSchema
 from agents.definition.fields import strip_prefix
 from agents.errors import FieldError
-from agents.work_errors import KeyRefused, OwnerLacksFactor, TokenNotAllowed, TooManyGates, WorkInvalid, WorkRefused
+from agents.work_errors import KeyRefused, OwnerLacksFactor, TokenNotAllowed, TooManyGates, WorkRefused
 from approvals.assignments.errors import DeskRefused
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
 from approvals.errors import STATUSES, DecisionRefused, Problem, Rejected, SecondLookNeeded, StaleGate
@@ -25,6 +25,39 @@ from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import parse_json
 
 MEDIA_TYPE = "application/problem+json"
+MOST, COUNTED = 100, 10_000  # faults of one body: told at most, and listed at most
+JSON = "application/json"
+PAUSE = 5  # seconds after which a database that was away, or busy, is worth another request
+# The errors that every address may answer.
+ANSWERED = {
+    401: "Nobody is signed in, or the token is not valid: unknown, expired, revoked, or its owner's account is off.",
+    403: "The token lacks the scope for this.",
+    404: "There is no such thing, or you may not see it.",
+    405: "The address does not take this method.",
+    409: "The stored data do not match their digest, and are not shown.",
+    410: "A retention policy removed the checkpoint, or the database was set back to before `after`.",
+    422: "A parameter is not valid.",
+    429: "Too many requests a minute, or too many invalid tokens. `Retry-After` says when to try again.",
+}
+# The same for POST.
+ORDERED = {
+    400: "The body is not JSON, or is ambiguous.",
+    403: "The CSRF token is missing or wrong, the token lacks the scope for this, or you may only read this run.",
+    413: "The body is too large. Nothing was done.",
+    415: "The Content-Type is not JSON. Nothing was done.",
+    409: "The run has changed since you looked, or the stored data do not match their digest. Nothing was done.",
+    422: "A member of the body is not valid, or needs confirmation. Nothing was done.",
+}
+# The list to look in, by the message of the Http404.
+LISTED = {
+    "No such run": "/api/runs",
+    "No such checkpoint": "/api/runs/{run_id}/checkpoints",
+    "No such gate": "/api/gates",
+    "No such agent": "/api/agents",
+    "No such effect": "/api/events?subject=run:{run_id}",
+    "No such webhook": "/api/webhooks",
+    "No such delivery": "/api/webhooks/{webhook_id}/deliveries",
+}
 
 
 class Fault(ApiSchema):
@@ -92,39 +125,6 @@ def answer_problem(
 
 
 Handler = Callable[[HttpRequest, Any], HttpResponse]
-JSON = "application/json"
-PAUSE = 5  # seconds after which a database that was away, or busy, is worth another request
-MOST, COUNTED = 100, 10_000  # faults of one body: told at most, and listed at most
-# The errors that every address may answer.
-ANSWERED = {
-    401: "Nobody is signed in, or the token is not valid: unknown, expired, revoked, or its owner's account is off.",
-    403: "The token lacks the scope for this.",
-    404: "There is no such thing, or you may not see it.",
-    405: "The address does not take this method.",
-    409: "The stored data do not match their digest, and are not shown.",
-    410: "A retention policy removed the checkpoint, or the database was set back to before `after`.",
-    422: "A parameter is not valid.",
-    429: "Too many requests a minute, or too many invalid tokens. `Retry-After` says when to try again.",
-}
-# The same for POST.
-ORDERED = {
-    400: "The body is not JSON, or is ambiguous.",
-    403: "The CSRF token is missing or wrong, the token lacks the scope for this, or you may only read this run.",
-    413: "The body is too large. Nothing was done.",
-    415: "The Content-Type is not JSON. Nothing was done.",
-    409: "The run has changed since you looked, or the stored data do not match their digest. Nothing was done.",
-    422: "A member of the body is not valid, or needs confirmation. Nothing was done.",
-}
-# The list to look in, by the message of the Http404.
-LISTED = {
-    "No such run": "/api/runs",
-    "No such checkpoint": "/api/runs/{run_id}/checkpoints",
-    "No such gate": "/api/gates",
-    "No such agent": "/api/agents",
-    "No such effect": "/api/events?subject=run:{run_id}",
-    "No such webhook": "/api/webhooks",
-    "No such delivery": "/api/webhooks/{webhook_id}/deliveries",
-}
 
 
 class NotJson(Exception):
@@ -279,11 +279,6 @@ def _not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
     if isinstance(error, TooManyGates):
         response["Retry-After"] = str(error.seconds)
     return response
-
-
-def name_fault(pointer: str, message: str) -> WorkInvalid:
-    """Return the refusal of a body with one fault, at this JSON Pointer."""
-    return WorkInvalid([FieldError(pointer=pointer, message=message)])
 
 
 def _not_taken(request: HttpRequest, error: errors.InputRefused) -> HttpResponse:

@@ -29,6 +29,22 @@ from django.http.cookie import parse_cookie
 from agents.api.protocol import problems
 from approvals.live.channel_layer import WAITING, PageLayer
 
+AWAITS = "holdpoint-awaits"  # groups, separated by spaces; one that waits for nothing sends none
+AGAIN = "holdpoint.again"  # in the scope, where the view is asked again for one request: why
+TOLD, LATER = "told", "later"  # after an event; after so long that its reader is noted as present again
+LONGEST = 60.0  # seconds that a request may wait
+CHECKED = 15.0  # seconds after which a stream asks its view again, and so whether its reader may still read it
+FULL = "The server has reached its number of waiting programs. Most of them are answered in half a minute."
+MOST = 5000  # requests of one process that wait; the others are answered at once, and ask again
+EACH = 2000  # of them with one token or session, so that nobody takes all the places
+TURNS = 8  # views that are asked at once for requests that wait
+PATIENT = re.compile(r"/api/(?:gates/(?P<gate>[0-9]{1,18})/outcome|runs/(?P<signals>[0-9]{1,18})/signals/[^/]+|events)")
+STREAM = "/api/events/stream"
+# Nothing on the way may keep a stream or hold it back.
+STREAM_HEADERS = [
+    (b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"),
+]  # fmt: skip
+
 
 class Ear:
     """A channel of the process's layer, and the groups that it listens to."""
@@ -77,21 +93,6 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
-AWAITS = "holdpoint-awaits"  # groups, separated by spaces; one that waits for nothing sends none
-AGAIN = "holdpoint.again"  # in the scope, where the view is asked again for one request: why
-TOLD, LATER = "told", "later"  # after an event; after so long that its reader is noted as present again
-LONGEST = 60.0  # seconds that a request may wait
-CHECKED = 15.0  # seconds after which a stream asks its view again, and so whether its reader may still read it
-FULL = "The server has reached its number of waiting programs. Most of them are answered in half a minute."
-MOST = 5000  # requests of one process that wait; the others are answered at once, and ask again
-EACH = 2000  # of them with one token or session, so that nobody takes all the places
-TURNS = 8  # views that are asked at once for requests that wait
-PATIENT = re.compile(r"/api/(?:gates/(?P<gate>[0-9]{1,18})/outcome|runs/(?P<signals>[0-9]{1,18})/signals/[^/]+|events)")
-STREAM = "/api/events/stream"
-# Nothing on the way may keep a stream or hold it back.
-STREAM_HEADERS = [
-    (b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"),
-]  # fmt: skip
 
 
 @dataclass

@@ -43,6 +43,8 @@ PATCH = {
 }  # fmt: skip
 PATCHES = {"responses": {200: {"content": {PATCH_MEDIA_TYPE: {"schema": PATCH}}}}}
 DIGEST = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0"
+PLACE = r"^(R-)?[0-9]{1,12}([.][0-9]{1,9})?$"
+NAMES = CHECKPOINT + "/names"
 
 
 class CheckpointSummary(ApiSchema):
@@ -179,7 +181,6 @@ def verify_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
 
 
 comparisons = Router(tags=["checkpoints"], auth=require_scope(TokenScope.READ))
-PLACE = r"^(R-)?[0-9]{1,12}([.][0-9]{1,9})?$"
 
 
 class Pair(ApiSchema):
@@ -280,7 +281,6 @@ def compare_checkpoints(request: HttpRequest, run_id: RunId, asked: Query[Pair])
     return answer_json(found, patch=encode_patch(patch_between(a, b)))
 
 
-NAMES = CHECKPOINT + "/names"
 names = Router(tags=["checkpoints"], auth=require_scope(TokenScope.ORDER))
 
 

@@ -33,6 +33,21 @@ from approvals.impact.result import ChildVerdict
 from checkpoints.models import Run
 
 DIGEST = "9c1d0e2f3a4b5c6d7e8f90a1b2c3d4e59c1d0e2f3a4b5c6d7e8f90a1b2c3d4e5"
+OP: dict[str, Any] = {"op": "replace", "path": "/order/currency", "value": "USD"}
+SEEN_WORDS = (
+    "The `digest` of the impact that you have seen. If the order would now do something else, nothing is done and the "
+    "answer is 409. Empty: carry it out whatever it does."
+)
+SEEN = Field("", description=SEEN_WORDS, max_length=64, examples=[""])
+NEWEST_WORDS = (
+    "The run's `seq` when you looked: if it has saved a checkpoint since, nothing is done and the answer is 409. So an "
+    "order that is sent twice is carried out once. 0: do not check."
+)
+NEWEST = Field(0, description=NEWEST_WORDS, ge=0, examples=[0])
+OPS = 10_000  # of one patch
+PATCH = Field(description="The edit of the state: a JSON Patch (RFC 6902).", max_length=OPS, examples=[[OP]])
+WHY = "The reason; the agent reads it if its state has a list for feedback. Kept in the audit log."
+FEEDBACK = Field("", description=WHY, max_length=2000, examples=["The shop has changed the order."])
 
 
 class Consequence(ApiSchema):
@@ -164,21 +179,6 @@ class ImpactAnswer(ApiSchema):
 
 
 router = Router(tags=["orders"], auth=require_scope(TokenScope.ORDER))
-OP: dict[str, Any] = {"op": "replace", "path": "/order/currency", "value": "USD"}
-SEEN_WORDS = (
-    "The `digest` of the impact that you have seen. If the order would now do something else, nothing is done and the "
-    "answer is 409. Empty: carry it out whatever it does."
-)
-SEEN = Field("", description=SEEN_WORDS, max_length=64, examples=[""])
-NEWEST_WORDS = (
-    "The run's `seq` when you looked: if it has saved a checkpoint since, nothing is done and the answer is 409. So an "
-    "order that is sent twice is carried out once. 0: do not check."
-)
-NEWEST = Field(0, description=NEWEST_WORDS, ge=0, examples=[0])
-OPS = 10_000  # of one patch
-PATCH = Field(description="The edit of the state: a JSON Patch (RFC 6902).", max_length=OPS, examples=[[OP]])
-WHY = "The reason; the agent reads it if its state has a list for feedback. Kept in the audit log."
-FEEDBACK = Field("", description=WHY, max_length=2000, examples=["The shop has changed the order."])
 
 
 class Rewind(Order):

@@ -27,6 +27,8 @@ from approvals.models import Gate
 from checkpoints.models import Run
 
 CHILD_GATES = Prefetch("run__gates", Gate.objects.open().order_by("pk"), to_attr="open_gates")
+KEY = "3f0a1b2c4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7ff"
+OPEN_GATES = Prefetch("gates", Gate.objects.open().order_by("pk"), to_attr="open_gates")
 
 
 def count_children(runs: Iterable[Run]) -> list[Any]:
@@ -41,9 +43,7 @@ def count_children(runs: Iterable[Run]) -> list[Any]:
     return found
 
 
-KEY = "3f0a1b2c4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7ff"
 router = Router(tags=["runs"], auth=require_scope(TokenScope.READ))
-OPEN_GATES = Prefetch("gates", Gate.objects.open().order_by("pk"), to_attr="open_gates")
 
 
 class RunSummary(ApiSchema):

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.harness.known_agents import fixtures_of
 
-AGENTS = "tests.agents.steps.repaired_agents"
-own_agents, _ = fixtures_of(AGENTS)
-
-
-@pytest.fixture(scope="package")
-def workers() -> Iterator[Any]:
-    """A process that forks workers, for all these tests: one takes seconds to start."""
-    from tests.agents.steps.killable_workers import KillableWorkers  # Django is set up only after this file is read
-
-    made = KillableWorkers(AGENTS)
-    yield made
-    made.close()
+own_agents, workers = fixtures_of("tests.agents.steps.repaired_agents", scope="package")
 
 
 @pytest.fixture
