@@ -18,10 +18,10 @@ class AgentsConfig(AppConfig):
         from approvals.notifications import notifying
         from approvals.webhooks import ringing
         from checkpoints.audit import covered_rows
+        from checkpoints.models.run import run_needs_attention
         from checkpoints.retention import delete_batch, reading, stray_artifacts, unneeded_rows
-        from checkpoints.signals import run_needs_attention
 
-        from .compatibility import preflight, validation
+        from .compatibility import edited_states, preflight
         from .effects import ledger
         from .moves import impact, impact_facts
         from .questions import answering
@@ -32,7 +32,7 @@ class AgentsConfig(AppConfig):
         from .waits import unneeded
 
         run_needs_attention.connect(doorbell.on_attention, dispatch_uid="agents.ringing.doorbell")
-        validation.register()
+        edited_states.register()
         answering.register()
         preflight.register()
         impact_sources.register(impact.history_of, impact_facts.stamp_of, ledger.repeats_of)

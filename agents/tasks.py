@@ -10,7 +10,7 @@ from celery.signals import worker_init, worker_process_init, worker_process_shut
 from .moves import child_orders
 from .questions import answering
 from .runner import engine
-from .serving import announcing, deaf_workers, shared_process, warming
+from .serving import announcing, deaf_workers, worker_start
 
 
 @shared_task(name="agents.advance", ignore_result=True)
@@ -39,10 +39,10 @@ def warm(sender: Any, **_: Any) -> None:
     The handler of a process's start is connected only here, so that it runs after Celery's own, which closes the
     database's connections and their pool. In the pools whose runs share one process, that is this one.
     """
-    warming.warm()
+    worker_start.warm()
     announcing.oversee()
-    if shared_process.is_shared(sender.pool_cls):
-        shared_process.begin(sender.concurrency)
+    if worker_start.is_shared(sender.pool_cls):
+        worker_start.share_process(sender.concurrency)
         worker_shutdown.connect(announcing.end)
     else:
         worker_process_init.connect(announcing.begin)

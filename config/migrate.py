@@ -56,7 +56,7 @@ def main() -> int:
     from approvals.models import versions
     from checkpoints.audit import covered_rows
     from checkpoints.models import Event
-    from checkpoints.postgresql import fitness, migrating, new_runs
+    from checkpoints.postgresql import fitness, migrating
     from checkpoints.retention import stray_artifacts
 
     if unfit := fitness.fault(migrating=True):
@@ -80,7 +80,7 @@ def main() -> int:
     stray_artifacts.mark_files(again=chosen.finish)
     grant_likeness.fill_in()
     if chosen.finish:
-        new_runs.use_newest()
+        migrating.use_newest_codec()
     return 0
 
 

@@ -19,9 +19,9 @@ from agents.api.protocol.auth import Bearer, token_of
 from agents.api.protocol.limits import AddressThrottle
 from agents.api.protocol.schemas import ApiSchema, Order, refuse_unknown
 from agents.models import TokenScope
-from agents.text import one_line
 from checkpoints import actors
 from checkpoints.postgresql.sql import make_storable
+from checkpoints.values.characters import one_line
 
 router = Router(tags=["device"])
 SCOPES: dict[str, Any] = {"type": "string", "enum": list(TokenScope.values)}

@@ -16,7 +16,7 @@ from typing import TypeGuard
 from django.conf import settings
 
 from agents.errors import AgentError
-from agents.text import one_line
+from checkpoints.values.characters import one_line
 
 from .agent import Agent
 

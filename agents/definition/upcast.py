@@ -17,11 +17,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from agents.errors import AgentError, FieldError, UpcastFailed
-from agents.text import one_line
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
+from checkpoints.values.characters import one_line
 from checkpoints.values.json_pointer import make_pointer
 
 from . import fields

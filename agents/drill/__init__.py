@@ -11,6 +11,6 @@ happens once under one key. Nobody can see that in the code, so it is tested.
 - Then one run for each step and each of three moments (`aims`): before the step, after it and before its save, after
   its save. One worker is killed there; another takes the run over once the lease has run out, and goes on to the end.
 - `compare` compares status, path, state and effect ledger with the undisturbed run. The answer of an effect to a
-  worker that then dies is written to a file (`witness`), to compare it with the answer when it is sent again under
-  its key.
+  worker that then dies is written to a file (`children.Witness`), to compare it with the answer when it is sent again
+  under its key.
 """

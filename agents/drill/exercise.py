@@ -23,11 +23,10 @@ from checkpoints.models import Run
 from . import aims, compare, record, walk
 from .aims import MOMENTS, UNSAVED, DrillStep
 from .answers import Answers
-from .children import done_in_child, run_in_child
+from .children import Seen, Witness, done_in_child, run_in_child
 from .compare import Difference
 from .record import DrillRecord
 from .walk import Aim, Walked
-from .witness import Seen, Witness
 
 Fates = Counter[tuple[str, str]]  # (effect step, status) -> how often
 SAME, ASKS, DIFFERS, MISSED = "same", "asks a person", "differs", "not reached"

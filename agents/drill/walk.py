@@ -20,14 +20,14 @@ from agents.moves import child_orders
 from agents.runner import engine
 from agents.runs.start import start_run, validate_input
 from agents.session import child_runs
-from agents.text import one_line
 from agents.waits import suspend
 from approvals.models import Gate
 from approvals.policy import pacing
 from checkpoints.models import Run
+from checkpoints.values.characters import one_line
 
 from .answers import DRILL, Answers, Stuck
-from .witness import Seen
+from .children import Seen
 
 Config = dict[str, Any]
 MOST_TURNS = 2_000

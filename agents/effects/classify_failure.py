@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents.errors import EffectFailed, EffectUnknown, Retry, StepFailed, UpcastFailed
 from agents.steps import execute
-from agents.text import one_line
+from checkpoints.values.characters import one_line
 
 from . import http
 

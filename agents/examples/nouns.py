@@ -1,4 +1,4 @@
-"""What the examples have in common: the base class of their states' types, older states, inputs from a folder."""
+"""What the examples have in common: the base class of their states' types, older states, inputs, texts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from agents import AgentError, upcast
+from approvals.presentation.text.invisible import badge_count
 
 
 class Noun(BaseModel):
@@ -28,3 +29,8 @@ def read_inputs(folder: Path) -> list[dict[str, Any]]:
     if not files:
         raise AgentError(f"There is no .json file in {folder}.")
     return [json.loads(file.read_bytes()) for file in files]
+
+
+def count_invisible(text: str) -> int:
+    """Count the characters that a reader cannot see."""
+    return badge_count(text)[0]

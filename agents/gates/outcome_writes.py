@@ -13,7 +13,6 @@ from typing import Any
 from agents.definition import feedback, fields
 from agents.definition.feedback import Words
 from agents.session.run_session import RunSession
-from agents.text import one_line
 from approvals.cards import answer as answering
 from approvals.cards.action import LATER, RESPOND, SettledAction
 from approvals.engine_rules.gates import DECISION
@@ -21,6 +20,7 @@ from approvals.models import Gate, Outcome
 from approvals.schema import redact
 from checkpoints.values import patch
 from checkpoints.values.canonical_json import encode_canonical
+from checkpoints.values.characters import one_line
 from checkpoints.values.ops import DROP
 from checkpoints.values.patch import touched_members
 

@@ -26,7 +26,6 @@ from agents.errors import NotGranted, ObservationFailed, Retry, StepFailed
 from agents.session.run_session import RunSession
 from agents.steps import execute
 from agents.steps.invoke import call_method
-from agents.text import one_line
 from approvals.cards import precondition
 from approvals.cards.binding import Approved, Row
 from approvals.cards.card import Card
@@ -37,6 +36,7 @@ from checkpoints.errors import Fenced
 from checkpoints.events import event_log
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
+from checkpoints.values.characters import one_line
 
 LIMIT = 64 * 1024  # bytes of one observation: it is a fact to compare and to show, not a document
 TOLD = 16  # hex digits by which one secret is told from another; the key is the site's

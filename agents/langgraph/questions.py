@@ -7,11 +7,11 @@ from typing import Any
 
 from holdpoint.langgraph.interrupts import ANSWER, BATCHED, BREAKPOINT, GraphQuestion, identifier, takes_refusal
 
-from agents.text import one_line
 from approvals.cards.action import APPROVE, LATER, Action
 from approvals.cards.card import Card
 from approvals.cards.quote import Quote
 from approvals.english import join_names
+from checkpoints.values.characters import one_line
 
 LINE = 200  # characters of a title
 MIDDLEWARE = "HumanInTheLoopMiddleware.after_model"  # the node of LangChain's that does nothing beside asking

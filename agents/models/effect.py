@@ -9,7 +9,6 @@ from uuid import UUID
 from django.contrib.postgres.fields import ArrayField
 from django.db import models, transaction
 
-from agents.text import one_line
 from approvals.engine_rules import effects as rules
 from checkpoints.actors import Actor
 from checkpoints.audit import covered_rows
@@ -22,6 +21,7 @@ from checkpoints.models import Hold
 from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
 from checkpoints.postgresql.sql import Statement, run_sql
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
+from checkpoints.values.characters import one_line
 
 # The columns whose digest each event records: all about the outside world. Landings are checkpoints, which have digests
 # of their own.

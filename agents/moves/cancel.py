@@ -13,13 +13,13 @@ from agents.definition import registry
 from agents.ringing import doorbell
 from agents.session import child_runs, unsettled_effects
 from agents.session.run_path import RunPath
-from agents.text import one_line
 from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.actors import Actor
 from checkpoints.models import Run
 from checkpoints.store import claims
+from checkpoints.values.characters import one_line
 
 
 class GateOpened(Exception):

@@ -23,7 +23,6 @@ from agents.definition.decorators import EffectOptions
 from agents.errors import FieldError, InputRefused
 from agents.models import Client, Token
 from agents.runs.start import validate_input
-from agents.text import one_line
 from agents.work_errors import TooManyGates, WorkInvalid
 from approvals.cards import likeness
 from approvals.cards.action import Action
@@ -46,6 +45,7 @@ from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
 from checkpoints.store import start_and_fork
 from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import encode_canonical
+from checkpoints.values.characters import one_line
 from checkpoints.values.digests import ListDigest
 
 from . import asking, plans

@@ -17,12 +17,12 @@ from agents.models import Client, Effect, Token
 from agents.runner import engine
 from agents.session import translate_history, unsettled_effects
 from agents.session.run_session import ENDED, RunSession
-from agents.text import one_line
 from agents.work_errors import NotClaimable, OutOfTurn, WorkRefused
 from approvals.models import Gate
 from checkpoints.actors import Actor
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
+from checkpoints.values.characters import one_line
 
 from .reach import ReachedRun, load_run, note_owner
 from .session_cache import SESSIONS, claim_run, ended_refusal, gate_of, keep_session, session_of

@@ -14,7 +14,6 @@ from agents.gates import outcome_writes
 from agents.session import gates_beside
 from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate
-from agents.text import one_line
 from approvals.audit import evidence
 from approvals.engine_rules import gates
 from approvals.english import quote_titles
@@ -24,6 +23,7 @@ from checkpoints.errors import NoSuchCheckpoint, ValueRefused
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import Snapshot
+from checkpoints.values.characters import one_line
 from checkpoints.values.patch import touched_members
 
 from . import open_gates

@@ -15,7 +15,6 @@ from agents.definition.agent import Agent
 from agents.definition.registered import RegisteredAgent
 from agents.errors import FieldError, InputRefused
 from agents.ringing import doorbell
-from agents.text import one_line
 from approvals.errors import NoSuchPolicy
 from approvals.models import Policy
 from approvals.schema import redact
@@ -24,6 +23,7 @@ from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Run
 from checkpoints.runs.plans import PlanSpec
+from checkpoints.values.characters import one_line
 from checkpoints.values.json_pointer import make_pointer
 
 

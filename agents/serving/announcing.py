@@ -2,7 +2,7 @@
 
 The process gets its messages from its parent, so it announces itself only while its parent runs: a thread of the parent
 notes the time in memory that both share. It is a thread because the parent's own loop stops while Redis is away; a loop
-that hangs for another reason is ended by `deafness`.
+that hangs for another reason is ended by `deaf_workers`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ flush: then it rings for all again. How many messages may wait in a queue is in 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ import redis
 import structlog
 from django.db import InterfaceError, OperationalError, connection
 from django.db.models import Q
+from psycopg import errors
 
 from agents.models import SweeperPass
 from agents.moves import cancel as cancelling
@@ -40,8 +42,9 @@ from checkpoints.audit import sealer
 from checkpoints.errors import UnfitDatabase
 from checkpoints.models import Run, Verification
 from checkpoints.postgresql import fitness, xid_offset
+from checkpoints.postgresql.sql import run_sql
 
-from . import health_file, lock_waits, unrun
+from . import health_file, unrun
 from .child_sweep import ChildSweep
 from .timers import wake_timers
 
@@ -53,6 +56,7 @@ LOGGED = (
     "woken", "settled", "rung", "kept_waiting", "escalated", "lapsed", "expired", "ended", "children", "upgraded",
     "missed", "withdrawn", "alone", "resting", "unrun",
 )  # fmt: skip
+HELD_UP = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)  # by others; the database is there
 LOCKED = "500ms"  # how long a pass waits for what somebody else keeps locked
 log = structlog.get_logger()
 
@@ -105,13 +109,13 @@ class Sweeper:
             "unrun": lambda: unrun.look(AT_ONCE),
         }
         done, faults = dict.fromkeys(parts, 0), []
-        with lock_waits.limited(LOCKED):
-            lock_waits.unless_held_up(_refuse_unfit, "guard")  # PostgreSQL may have been away as the process started
+        with limit_lock_waits(LOCKED):
+            unless_held_up(_refuse_unfit, "guard")  # PostgreSQL may have been away as the process started
             self._look_for_a_flush()
             for part, act in parts.items():
                 self.held_up = 0
                 try:
-                    done[part] = lock_waits.unless_held_up(act, part) or 0
+                    done[part] = unless_held_up(act, part) or 0
                 except (OperationalError, InterfaceError):  # the database itself: the pass ends, and is tried again
                     raise
                 except Exception as fault:  # noqa: BLE001 - whatever it is, the others are tried
@@ -253,7 +257,7 @@ class Sweeper:
             return act()
         except (OperationalError, InterfaceError) as error:
             self.held_up += 1
-            if not isinstance(error.__cause__, lock_waits.HELD_UP) or self.held_up > 1:
+            if not isinstance(error.__cause__, HELD_UP) or self.held_up > 1:
                 raise
             log.warning(failed, error=str(error), **about)
         except Exception:
@@ -304,3 +308,28 @@ def run_for_ever(stop: Callable[[], bool]) -> None:
 def _refuse_unfit() -> None:
     fitness.refuse()
     xid_offset.refuse_ahead()
+
+
+@contextmanager
+def limit_lock_waits(longest: str) -> Iterator[None]:
+    """Limit for how long a statement in the block waits for a row or a table that somebody keeps locked.
+
+    No statement is prepared: it is not known yet whether the session is this process's own.
+    """
+    run_sql("SELECT set_config('lock_timeout', $1, false)", [longest], prepare=False)
+    try:
+        yield
+    finally:
+        with suppress(OperationalError, InterfaceError):  # a connection that is lost has kept nothing
+            run_sql("RESET lock_timeout", [], prepare=False)
+
+
+def unless_held_up(act: Callable[[], Any], part: str) -> Any:
+    """Call `act` and return its result; None, logged, where a lock of others stopped it."""
+    try:
+        return act()
+    except OperationalError as error:
+        if not isinstance(error.__cause__, HELD_UP):
+            raise
+        log.warning("sweeper.part_held_up", part=part, error=str(error))
+        return None

@@ -21,7 +21,6 @@ from django.db import transaction
 from agents.definition.registered import RegisteredAgent
 from agents.models import ChildLink
 from agents.ringing import doorbell
-from agents.text import one_line
 from approvals.models import Outcome
 from checkpoints import crash_points, store
 from checkpoints.actors import Actor
@@ -32,6 +31,7 @@ from checkpoints.runs.plans import StepSpec
 from checkpoints.store import Header, Snapshot, claims
 from checkpoints.store.claims import Claim
 from checkpoints.store.header import CheckpointHeader
+from checkpoints.values.characters import one_line
 from checkpoints.values.checkpoint_kinds import EXECUTIONS, OUTPUT_LANDED, Kind
 
 from . import gates_beside, translate_history

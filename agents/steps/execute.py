@@ -14,7 +14,6 @@ from agents.definition import outputs
 from agents.errors import AgentError, InvariantBroken, Retry, StepFailed, StepTimeout, Suspended
 from agents.models import Failure
 from agents.session.run_session import RunSession
-from agents.text import encode_tail, one_line
 from agents.waits.suspend import suspend
 from approvals.errors import CardRefused
 from checkpoints import crash_points
@@ -24,6 +23,7 @@ from checkpoints.events import event_log
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import claims
 from checkpoints.store.claims import Claim
+from checkpoints.values.characters import encode_tail, one_line
 
 from . import recovery_gate, repair, retry, started_otherwise
 

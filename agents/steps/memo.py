@@ -26,7 +26,6 @@ from agents.models import Memo
 from agents.session import kept_results
 from agents.session.performer import Beside
 from agents.session.run_session import RunSession
-from agents.text import one_line
 from agents.waits.step_waits import StepWaits
 from checkpoints.errors import Fenced, ValueRefused
 from checkpoints.runs import holds
@@ -34,6 +33,7 @@ from checkpoints.runs.plans import StepSpec
 from checkpoints.store import Snapshot
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import decode_canonical
+from checkpoints.values.characters import one_line
 
 from . import refusals
 from .alarms import unalarmed

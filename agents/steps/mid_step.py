@@ -15,11 +15,11 @@ import structlog
 from agents.errors import AgentError
 from agents.models import StepCheckpoint
 from agents.session.run_session import RunSession
-from agents.text import one_line
 from checkpoints import crash_points
 from checkpoints.errors import Fenced, ValueRefused
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values.canonical_json import encode_canonical
+from checkpoints.values.characters import one_line
 
 LARGEST = 10_000_000  # bytes of one value
 log = structlog.get_logger()

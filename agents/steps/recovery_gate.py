@@ -11,7 +11,6 @@ from agents.models import Effect
 from agents.session import allowing_gate, gates_beside, translate_history
 from agents.session.allowing_gate import carried, shown_for
 from agents.session.run_session import RunSession
-from agents.text import one_line
 from approvals.cards.action import Action
 from approvals.cards.card import AnswerChoice, Card, Question
 from approvals.cards.recovery_answers import RecoveryAnswer
@@ -23,6 +22,7 @@ from approvals.schema.walk import resolve_part
 from checkpoints import crash_points
 from checkpoints.actors import SYSTEM
 from checkpoints.runs.plans import StepSpec, in_words
+from checkpoints.values.characters import one_line
 
 
 def quarantine(session: RunSession, spec: StepSpec, error: str) -> None:

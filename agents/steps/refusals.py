@@ -14,11 +14,11 @@ from django.db.models import Max, Q, QuerySet
 from agents.definition.feedback import Words
 from agents.models import Failure
 from agents.session.run_session import RunSession
-from agents.text import one_line
 from approvals.models import Gate
 from checkpoints.events import event_log
 from checkpoints.models import Checkpoint
 from checkpoints.runs.plans import StepSpec
+from checkpoints.values.characters import one_line
 from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
 LONGEST = 4000  # characters of one validator's words that are kept

@@ -1,13 +1,15 @@
-"""A trial: one run of an agent, driven by a test."""
+"""A trial: one run of an agent, driven by a test, with a team whose people are created when a test first names them."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
+
+from django.contrib.auth.models import Group, Permission, User
 
 from agents.definition import outputs, registry
 from agents.definition.agent import Agent
@@ -23,12 +25,13 @@ from approvals.cards.card import Card
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
 from approvals.gates import closing
-from approvals.models import Gate
+from approvals.models import Gate, Policy, versions
 from checkpoints import actors, store
+from checkpoints.access.permissions import DECIDE_GATE, REWIND_RUN, START_RUN, VIEW_RUN
 from checkpoints.models import Checkpoint, Run
+from checkpoints.runs.plans import PlanSpec
 
-from .people import make_person, make_team
-
+MAY = (VIEW_RUN, START_RUN, REWIND_RUN, DECIDE_GATE)  # of the people of a trial
 REVIEWER = "reviewer"
 TURNS = 200  # times that the run is taken on before it is said to go round
 
@@ -300,3 +303,25 @@ class Trial:
         """Limit the registry to the agent on trial, and send no doorbells."""
         with registry.knowing(self.known), doorbell.silenced():
             yield
+
+
+def make_team(name: str, specs: Iterable[PlanSpec], *, quorum: int) -> Group:
+    """Create a new team, with each policy that the agents' gates name."""
+    team = Group.objects.create(name=f"{name or 'Trial'} {secrets.token_hex(4)}")
+    for word in MAY:
+        app, _, codename = word.partition(".")
+        team.permissions.add(Permission.objects.get(content_type__app_label=app, codename=codename))
+    asked = {step.policy or "default" for spec in specs for step in spec.steps if step.kind == "gate"}
+    for policy in asked | {"default"}:
+        versions.write(Policy(team=team, name=policy, quorum=quorum, hourly=None, pause=None), by=actors.SYSTEM)
+    return team
+
+
+def make_person(name: str, team: Group) -> User:
+    """Return the member of the team with this name in the test; create it on first use."""
+    username = f"{name}-{team.pk}"[:150]
+    found = User.objects.filter(username=username).first()
+    if found is None:
+        found = User.objects.create_user(username, first_name=name.capitalize()[:150])
+        found.groups.add(team)
+    return found

@@ -22,9 +22,9 @@ from agents.definition import fields
 from agents.errors import AgentError, SignalTimeout, StepFailed, Suspended
 from agents.models import Wait
 from agents.session.run_session import RunSession
-from agents.text import one_line
 from checkpoints.actors import SYSTEM
 from checkpoints.runs.plans import StepSpec
+from checkpoints.values.characters import one_line
 
 from . import signals
 

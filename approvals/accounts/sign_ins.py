@@ -35,6 +35,15 @@ from . import pushed
 
 MARK = "hp-listed"  # in the session: it has a row here
 SEEN_EVERY = timedelta(minutes=5)  # how exactly a page says when a session was last used
+# The first that is found names it: most browsers also name those that they resemble.
+BROWSERS = (
+    ("Edg", "Edge"), ("OPR/", "Opera"), ("SamsungBrowser/", "Samsung Internet"), ("Firefox/", "Firefox"),
+    ("FxiOS/", "Firefox"), ("CriOS/", "Chrome"), ("Chrome/", "Chrome"), ("Safari/", "Safari"), ("curl/", "curl"),
+)  # fmt: skip
+SYSTEMS = (
+    ("iPhone", "iPhone"), ("iPad", "iPad"), ("Android", "Android"), ("Windows", "Windows"), ("Mac OS X", "Mac"),
+    ("CrOS", "ChromeOS"), ("Linux", "Linux"),
+)  # fmt: skip
 _seen: TTLCache[str, bool] = TTLCache(100_000, SEEN_EVERY.total_seconds(), timer=time.monotonic)
 _lock = Lock()
 
@@ -161,3 +170,12 @@ def _note(key: str) -> bool:
         new = key not in _seen
         _seen[key] = True
     return new
+
+
+def name_browser(agent: str) -> str:
+    """Write `Firefox on Linux` of a User-Agent. For a person's own list alone: anybody can write anything there."""
+    browser = next((name for mark, name in BROWSERS if mark in agent), "")
+    system = next((name for mark, name in SYSTEMS if mark in agent), "")
+    if browser and system:
+        return f"{browser} on {system}"
+    return browser or system or "Unknown browser"

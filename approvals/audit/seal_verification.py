@@ -19,7 +19,7 @@ from checkpoints.audit.sealer import UnsealedTail
 from checkpoints.events import event_proof
 from checkpoints.models import Seal, Verification
 from checkpoints.postgresql.capped_count import Capped
-from checkpoints.seals.problem import IntegrityProblem
+from checkpoints.seals.leaves import IntegrityProblem
 from checkpoints.values.canonical_json import decode_canonical
 
 SHOWN = 5  # findings on the page

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from approvals.notifications.message import MessageFact, NoticeMessage, Section
-from approvals.notifications.moments import moment
+from approvals.notifications.message import MessageFact, NoticeMessage, Section, write_moment
 
 Drawn = TypeVar("Drawn")
 
@@ -44,5 +43,5 @@ def shortened(text: str, most: int) -> str:
 
 def facts(message: NoticeMessage, zone: str) -> list[MessageFact]:
     """Return the message's facts, with the deadline as a clock in this zone shows it."""
-    until = [MessageFact("Decide until", moment(message.deadline, zone))] if message.deadline else []
+    until = [MessageFact("Decide until", write_moment(message.deadline, zone))] if message.deadline else []
     return [*message.facts, *until]

@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Set
+from dataclasses import dataclass, field
 from typing import Any, TypedDict, cast
 
 from channels.db import database_sync_to_async
@@ -32,12 +34,11 @@ from checkpoints.events.commit_order import Cursor, newest_cursor
 from checkpoints.events.tailer import Tailer, end_task
 from checkpoints.models import Event
 
-from . import ephemeral, presence
+from . import ephemeral
 from .access import Access, WatchedPage, accesses
 from .batched_questions import Batched
 from .channel_layer import WAITING, PageLayer
 from .facts import OF_ACCESS, Fact, audience, fact_of
-from .frame_rate import FrameRate
 from .replay import read_missed, titles_of
 
 REVOKED = 4401
@@ -45,6 +46,8 @@ UNCHECKED = 1011  # RFC 6455: an error of the server
 TOO_MANY = 1008  # RFC 6455: a message that the server's policy does not take
 TOO_LARGE = 1009  # RFC 6455: a message that is too big to be read
 LARGEST = 32 * 1024  # characters of a frame, many times what a page sends
+AT_ONCE = 120  # frames of one socket
+A_SECOND = 4.0  # frames added to its bucket
 WATCHED = 50  # subjects one page may watch
 log = get_logger()
 check_access = Batched(accesses)
@@ -58,6 +61,24 @@ class Message(TypedDict):
     type: str
     group: str
     facts: list[Fact]
+
+
+@dataclass
+class FrameRate:
+    """A token bucket of frames. A page sends one when what it shows changes, a few times a minute."""
+
+    left: float = AT_ONCE
+    since: float = field(default_factory=time.monotonic)
+
+    def allows(self, *, now: float | None = None) -> bool:
+        """Take one frame from the bucket; return whether there was one."""
+        now = time.monotonic() if now is None else now
+        self.left = min(self.left + (now - self.since) * A_SECOND, AT_ONCE)
+        self.since = now
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
 
 
 class LiveConsumer(AsyncJsonWebsocketConsumer):
@@ -217,11 +238,11 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         before, self.noted = self.noted, gate  # before the await: a disconnect meanwhile has to undo it too
         if access is not None and gate:
             new, self.visited = (gate, self.proposal) != (before, self.visited), self.proposal
-            await database_sync_to_async(presence.look)(
+            await database_sync_to_async(ephemeral.look)(
                 self.channel_name, gate, by=access.user, proposal=self.proposal if new else 0
             )
         elif before:
-            await database_sync_to_async(presence.away)(self.channel_name)
+            await database_sync_to_async(ephemeral.away)(self.channel_name)
 
     async def join(self, wanted: Set[str]) -> None:
         for group in self.groups_joined - wanted:

@@ -7,7 +7,9 @@ and loses nothing, and whoever can publish learns and changes nothing.
 from __future__ import annotations
 
 from channels.layers import get_channel_layer
+from django.contrib.auth.models import User
 
+from approvals.models import GateVisit, Looking
 from checkpoints.events import wakeup
 
 DIGITS = 19  # of the largest number
@@ -41,3 +43,22 @@ async def hand_on(message: dict[str, object]) -> None:
         return
     group, method = KINDS[kind]
     await layer.group_send(f"{group}.{int(said)}", {"type": method, "number": int(said)})
+
+
+def look(socket: str, gate_id: int, *, by: User, proposal: int = 0) -> None:
+    """Record that a socket's page has this gate in sight, which tells others: a courtesy, so without an event.
+
+    The caller has checked that the person may see it.
+
+    `proposal`: the version that it shows, where that is to be remembered as seen.
+    """
+    if proposal:
+        GateVisit.objects.look(gate_id, by=by, proposal=proposal)
+    for changed in Looking.objects.look(gate_id, by=by, socket=socket):
+        whisper(LOOKING, changed)
+
+
+def away(socket: str) -> None:
+    """Record that the page has no gate in sight any more."""
+    for changed in Looking.objects.away(socket):
+        whisper(LOOKING, changed)

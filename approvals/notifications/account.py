@@ -16,8 +16,7 @@ from checkpoints.events.event import Event
 from checkpoints.values import canonical_json
 
 from . import building
-from .message import MessageFact, NoticeKind, NoticeMessage, Urgency
-from .moments import moment
+from .message import MessageFact, NoticeKind, NoticeMessage, Urgency, write_moment
 
 PASSWORD, ADDED, CHANGED = "user.password_changed", "user.factor_added", "user.changed"
 # Kind of the event -> what the message says.
@@ -62,7 +61,7 @@ def of_change(user: User, event: Event) -> NoticeMessage:
         changed = "The password was reset by a link that was sent to this address."
     elif event.kind == ADDED and said.get("factor") == ProofMethod.CODE:
         changed = "An authenticator app was added."
-    facts = [MessageFact("Changed", changed), _account(user), MessageFact("When", moment(event.at, "UTC"))]
+    facts = [MessageFact("Changed", changed), _account(user), MessageFact("When", write_moment(event.at, "UTC"))]
     if event.actor != event.subject and event.actor != actors.SYSTEM.id:
         facts.append(MessageFact("By", "an administrator"))
     elif said.get("address"):

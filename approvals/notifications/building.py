@@ -18,8 +18,7 @@ from approvals.presentation.text.untrusted import plain
 from checkpoints.actors import of_user
 from checkpoints.models import Run
 
-from .message import MessageFact, NoticeKind, NoticeMessage, Section, Urgency
-from .moments import moment
+from .message import MessageFact, NoticeKind, NoticeMessage, Section, Urgency, write_moment
 
 Leaves = Policy.Leaves
 TITLE = 200  # characters of a title
@@ -113,7 +112,7 @@ def of_run(run: Run) -> NoticeMessage:
 
 def of_time_away(away: Delegation, zone: str) -> NoticeMessage:
     """Build the message to the person who decides for somebody meanwhile, with its moments in their zone."""
-    begins, ends = moment(away.starts_at, zone), moment(away.ends_at, zone)
+    begins, ends = write_moment(away.starts_at, zone), write_moment(away.ends_at, zone)
     name = plain(of_user(away.person).name, limit=80)
     return NoticeMessage(
         kind=NoticeKind.HANDOVER,

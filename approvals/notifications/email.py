@@ -25,8 +25,7 @@ from approvals.models import Profile
 from approvals.presentation.text.untrusted import person
 
 from .channel import UNREACHED, NoticeAddress, Receipt, Result
-from .message import NoticeMessage
-from .moments import moment
+from .message import NoticeMessage, write_moment
 
 NAME = "email"
 KEPT = 100  # mails over one connection: servers count them, and close
@@ -188,8 +187,8 @@ def subject_of(message: NoticeMessage, *, follows: bool) -> str:
 def bodies(message: NoticeMessage, zone: str) -> tuple[str, str]:
     """Render a message as (text, HTML), its times in the person's zone; once, as many people get the same."""
     context = {
-        "message": message, "deadline": moment(message.deadline, zone) if message.deadline else "",
-        "items": [(each, moment(each.deadline, zone) if each.deadline else "") for each in message.items],
+        "message": message, "deadline": write_moment(message.deadline, zone) if message.deadline else "",
+        "items": [(each, write_moment(each.deadline, zone) if each.deadline else "") for each in message.items],
     }  # fmt: skip
     return (
         render_to_string("notifications/email/message.txt", context),

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
+from zoneinfo import ZoneInfo, available_timezones
 
 from django.db.models import TextChoices
+from django.utils import formats
 
 
 class NoticeKind(TextChoices):
@@ -75,3 +77,10 @@ class NoticeMessage:
 
 # The names by which channels import them.
 Kind, Fact, Message = NoticeKind, MessageFact, NoticeMessage
+
+
+def write_moment(at: datetime, zone: str) -> str:
+    """Write a moment in its reader's zone, with day and zone, as "27 Nov 2026, 14:00 (Europe/Berlin)"."""
+    name = zone if zone in available_timezones() else "UTC"
+    there = at.astimezone(ZoneInfo(name))
+    return f"{formats.date_format(there, 'j M Y, H:i')} ({name})"

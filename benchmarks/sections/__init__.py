@@ -27,11 +27,11 @@ class Section(NamedTuple):
 
 SECTIONS = {
     "store": Section("stored_states.measure_store", 1_000, 30),  # steps
-    "latency": Section("runs.measure_latency", 300, 10),  # decisions
-    "whole": Section("runs.measure_whole_runs", 1_000, 40),  # runs
-    "memory": Section("runs.measure_memory", 1_000, 50),  # runs
-    "rewinds": Section("flow.measure_rewinds", 90, 3, settings={"HOLDPOINT_LOG_LEVEL": "WARNING"}),  # agents
-    "flow": Section("flow.measure_flow", 10_000, 30, settings={"HOLDPOINT_LEASE": "5"}),  # timers
+    "latency": Section("latency.measure_latency", 300, 10),  # decisions
+    "whole": Section("latency.measure_whole_runs", 1_000, 40),  # runs
+    "memory": Section("latency.measure_memory", 1_000, 50),  # runs
+    "rewinds": Section("interruptions.measure_rewinds", 90, 3, settings={"HOLDPOINT_LOG_LEVEL": "WARNING"}),  # agents
+    "flow": Section("interruptions.measure_flow", 10_000, 30, settings={"HOLDPOINT_LEASE": "5"}),  # timers
     "pages": Section("pages.measure_pages", 1_000_000, 500, REFUNDS),  # runs
     "weight": Section("pages.measure_weight", 1, 1, REFUNDS),
     "clearing": Section("pages.measure_clearing", 100, 12),  # gates

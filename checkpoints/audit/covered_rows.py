@@ -26,7 +26,7 @@ from checkpoints.events.event_log import Entry, append_events
 from checkpoints.events.event_proof import CHECKPOINTS, ROWS, is_of_digest, is_proven, seal_key
 from checkpoints.layout.assembly import name_of_checkpoint
 from checkpoints.postgresql.sql import run_sql, to_microseconds
-from checkpoints.seals.problem import IntegrityProblem
+from checkpoints.seals.leaves import IntegrityProblem
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
 BATCH = 500  # subjects

@@ -24,8 +24,7 @@ from checkpoints.events.event_proof import REQUIRED, is_proven, seal_key
 from checkpoints.models import Gap, Seal
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.seals import leaves, merkle
-from checkpoints.seals.leaves import ComparisonSources, SealedRow, compare_seal
-from checkpoints.seals.problem import IntegrityProblem
+from checkpoints.seals.leaves import ComparisonSources, IntegrityProblem, SealedRow, compare_seal
 from checkpoints.seals.seal import SealChain, SealFact, check_exported
 from checkpoints.values.canonical_json import decode_canonical
 

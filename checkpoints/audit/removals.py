@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from checkpoints.events import event_proof
 from checkpoints.models import Event, Gap, RetentionPolicy, Run
-from checkpoints.seals.problem import IntegrityProblem
+from checkpoints.seals.leaves import IntegrityProblem
 from checkpoints.seals.seal import OTHERWISE, UNKNOWN, WITHOUT
 from checkpoints.store import gaps
 from checkpoints.values.canonical_json import decode_canonical

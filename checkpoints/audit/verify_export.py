@@ -15,8 +15,7 @@ from typing import Any
 from checkpoints.audit.export import FORMAT, ExportedEvent, from_json
 from checkpoints.errors import ValueRefused
 from checkpoints.seals import merkle
-from checkpoints.seals.leaves import EventMark, compare_seal, compute_leaf
-from checkpoints.seals.problem import IntegrityProblem
+from checkpoints.seals.leaves import EventMark, IntegrityProblem, compare_seal, compute_leaf
 from checkpoints.seals.seal import UNKNOWN, SealChain, SealFact
 from checkpoints.values import canonical_json
 

@@ -18,7 +18,7 @@ from checkpoints.layout.assembly import Assembly, ChunkContents, make_fetcher, n
 from checkpoints.layout.rows import CheckpointRow
 from checkpoints.models import Checkpoint, Chunk, Gap, Run
 from checkpoints.postgresql.sql import run_sql
-from checkpoints.seals.problem import IntegrityProblem
+from checkpoints.seals.leaves import IntegrityProblem
 from checkpoints.store import gaps
 from checkpoints.values import digests
 

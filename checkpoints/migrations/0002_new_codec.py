@@ -1,6 +1,6 @@
 from django.db import migrations
 
-# The format of new runs (checkpoints.postgresql.new_runs): the first where there are runs, which a release that does
+# The format of new runs (checkpoints.postgresql.migrating): the first where there are runs, which a release that does
 # not know the second may be at work on, else the second.
 MADE = """
 DO $$ BEGIN

@@ -22,8 +22,8 @@ from django.contrib.postgres.search import SearchVector
 from django.db import models, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.dispatch import Signal
 
-from checkpoints import signals
 from checkpoints.access import permissions
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
@@ -33,6 +33,9 @@ from checkpoints.values.canonical_json import encode_canonical
 from . import run_status
 from .run_status import move_runs
 
+# The doorbell: a run has work again. Sent after commit with `run_id`, its `plan` and its `priority`; it carries no
+# authority. A receiver may enqueue the run; the sweeper finds what a crash dropped.
+run_needs_attention = Signal()
 WAYS = (("team", permissions.VIEW_RUN),)  # see checkpoints.access.permissions
 COUNTED = 5_000  # runs of a status
 PRIORITIES = range(10)  # of runs, the most urgent first
@@ -234,7 +237,7 @@ class Run(models.Model):
         """Queue a waiting run and wake a worker after commit; False where it was not waiting. Safe to repeat."""
         # Registered first, so that the worker is woken before the pages.
         values = {"run_id": self.pk, "plan": self.plan, "priority": self.priority}
-        transaction.on_commit(partial(signals.run_needs_attention.send, sender=Run, **values))
+        transaction.on_commit(partial(run_needs_attention.send, sender=Run, **values))
         woken = move_runs(run_status.WAKE, [self.pk, by.id, by.name])
         if woken:
             self.status, ((self.wake_at, self.version),) = Run.Status.QUEUED, woken

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
-from checkpoints.seals.problem import IntegrityProblem
+from checkpoints.seals.leaves import IntegrityProblem
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
 

@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from checkpoints.values.canonical_json import encode_canonical
 
-from .problem import IntegrityProblem
-
 _MARK = struct.Struct("!qq32s20s")
 # Columns in words.
 WORDS = {
@@ -24,6 +22,16 @@ WORDS = {
     "actor_name": "its actor's name",
     "text_digest": "the digest of its text",
 }
+
+
+class IntegrityProblem(NamedTuple):
+    """Stored data that is not what was written. `subject` names it: "checkpoint <id>", "seal 7" or "event 12"."""
+
+    subject: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.reason}"
 
 
 class SealedRow(NamedTuple):

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from checkpoints.errors import ValueRefused
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
-from .problem import IntegrityProblem
+from .leaves import IntegrityProblem
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Made = Literal["key", "plain", "other"]

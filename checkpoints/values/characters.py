@@ -1,4 +1,4 @@
-"""Characters that a terminal obeys, or that a line reader takes for the end of a line; and keys, which hold none."""
+"""Makes texts fit to be saved: without characters that a terminal obeys, on one line, of a bounded size."""
 
 from __future__ import annotations
 
@@ -16,3 +16,16 @@ def escape_controls(text: str) -> str:
 def is_key(key: str) -> bool:
     """Tell whether a request may be known by this key: printable, as PostgreSQL's text takes no U+0000."""
     return 0 < len(key) <= 80 and key.isprintable()
+
+
+def one_line(words: str, limit: int) -> str:
+    """Return at most `limit` characters on one line, without control characters, which columns or pages refuse."""
+    printable = "".join(c if c.isprintable() else " " for c in words[: limit * 4])
+    line = " ".join(printable.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def encode_tail(words: str, limit: int) -> bytes:
+    """Return the last `limit` bytes, at most, as UTF-8: the end of a traceback says what went wrong."""
+    data = words.encode(errors="replace")
+    return data if len(data) <= limit else data[-limit:].decode(errors="ignore").encode()

@@ -84,11 +84,11 @@ def serve() -> None:
     from django.db import connections
 
     from agents.definition import registry
-    from agents.drill import stand_in
+    from agents.drill import children
     from agents.ringing import doorbell
 
     for known in registry.agents().values():
-        stand_in.warm(known)
+        children.warm(known)
     registry.plans()
     for each in connections.all():
         each.close()

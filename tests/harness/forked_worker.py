@@ -30,11 +30,11 @@ def serve() -> None:
     """Take one run after the other, until there are no more lines."""
     from agents import tasks
     from agents.definition import registry
-    from agents.drill import stand_in
+    from agents.drill import children
 
     assert tasks.advance.name in tasks.advance.app.tasks
     for known in registry.agents().values():
-        stand_in.warm(known)
+        children.warm(known)
     for line in sys.stdin:
         run_id, _, wish = line.strip().partition(" ")
         print(take(run_id, wish), flush=True)  # noqa: T201 - the answer

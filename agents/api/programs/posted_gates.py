@@ -27,7 +27,6 @@ from agents.remote import asking, reach
 from agents.remote import post_gate as posting
 from agents.remote.asking import hand_out
 from agents.remote.post_gate import PostedGate, Sender
-from agents.text import one_line
 from agents.work_errors import WorkNotAllowed, WorkRefused
 from approvals.decisions.lost_race import lost_race
 from approvals.errors import GateExpired
@@ -35,6 +34,7 @@ from approvals.gates import closing
 from approvals.gates.reading import read
 from approvals.models import Gate
 from approvals.views.access import gate_or_404
+from checkpoints.values.characters import one_line
 
 router = gates.router  # a gate is posted to the path at which gates are listed: one router answers both
 MOST = 100  # gates of one request

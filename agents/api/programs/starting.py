@@ -21,13 +21,13 @@ from agents.errors import UnknownAgent
 from agents.models import Client, Registration, TokenScope
 from agents.remote import plans as outside
 from agents.runs import start
-from agents.text import one_line
 from agents.work_errors import WorkInvalid, WorkNotAllowed
 from checkpoints.access import token_scope
 from checkpoints.access.missing_permission import say_no_team
 from checkpoints.access.permissions import START_RUN, teams_by_name
 from checkpoints.models import Run
 from checkpoints.models.run import PRIORITIES
+from checkpoints.values.characters import one_line
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 VERSION = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$"

@@ -22,9 +22,9 @@ from agents.runs.course import read_course
 from agents.runs.query import starter_name
 from agents.session import child_runs
 from agents.session.run_path import RunPath
-from agents.text import one_line
 from approvals.models import Gate
 from checkpoints.models import Run
+from checkpoints.values.characters import one_line
 
 CHILD_GATES = Prefetch("run__gates", Gate.objects.open().order_by("pk"), to_attr="open_gates")
 KEY = "3f0a1b2c4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7ff"

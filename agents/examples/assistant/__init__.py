@@ -40,7 +40,7 @@ from agents import (
     upcast,
 )
 from agents.examples.nouns import Noun
-from agents.examples.text import one_line
+from checkpoints.values.characters import one_line
 
 from . import conversation, model, tools
 from .calls import MULTILINE, TOOLS, Call, assess_calls, describe_tools, title_calls

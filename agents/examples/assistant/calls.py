@@ -16,11 +16,11 @@ from django.conf import settings
 from pydantic import Field, ValidationError, model_validator
 
 from agents.definition.fields import errors_of
-from agents.examples.nouns import Noun
-from agents.examples.text import count_invisible, one_line
+from agents.examples.nouns import Noun, count_invisible
 from approvals.english import count_of, join_names
 from checkpoints.errors import ValueRefused
 from checkpoints.values.canonical_json import parse_json
+from checkpoints.values.characters import one_line
 
 from .tools import Replaced, parse_address
 

@@ -11,6 +11,7 @@ ask first: LangChain's own `interrupt_on` says which, and each call is an action
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,9 +24,40 @@ from agents import AgentError
 from agents.langgraph import GraphAgent, idempotency_key, once
 
 from .model import ScriptedModel
-from .office import OFFICE
 
 HOW = "You run a harbour's office. Look at the tides and the free berths before you book, and write to the master."
+BERTHS = {"North 1": 80, "North 2": 45, "Quay 7": 120}  # name -> the longest vessel in metres
+TIDES = ("05:40", "18:05")
+
+
+@dataclass
+class Office:
+    """In the place of a harbour office: what it booked and sent, once a key, for as long as the process lives."""
+
+    bookings: dict[str, str] = field(default_factory=dict)
+    letters: dict[str, str] = field(default_factory=dict)
+
+    def free(self, length: int, date: str) -> list[str]:
+        """List the berths that are long enough and free."""
+        taken = set(self.bookings.values())
+        return [name for name, longest in BERTHS.items() if longest >= length and f"{name} on {date}" not in taken]
+
+    def book(self, vessel: str, berth: str, date: str, key: str) -> str:
+        """Book a berth, once for each key."""
+        self.bookings.setdefault(key, f"{berth} on {date}")
+        return f"{vessel} has {self.bookings[key]}."
+
+    def send(self, to: str, text: str, key: str) -> str:
+        """Send a letter, once for each key."""
+        self.letters.setdefault(key, f"{to}: {text}")
+        return f"The letter to {to} is sent."
+
+    def tides(self, date: str) -> str:
+        """Say when the water is high."""
+        return f"High water on {date}: {' and '.join(TIDES)}."
+
+
+OFFICE = Office()
 
 
 @tool

@@ -24,7 +24,7 @@ from agents.examples.money import amounts_in, exchange_money, show_money
 from agents.examples.nouns import Noun, keep_state
 from agents.examples.orders import Order
 from agents.examples.sending import ask_provider, open_provider, read_facts, send_mail
-from agents.text import one_line
+from checkpoints.values.characters import one_line
 
 from . import rules, texts
 from .mail import find_earlier, read_ticket

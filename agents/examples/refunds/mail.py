@@ -17,12 +17,12 @@ from itertools import islice
 from typing import Any
 
 from agents.examples.money import amounts_in
-from agents.text import one_line
 from approvals.presentation.text import lookalikes as characters
 from approvals.presentation.text.unseen_characters import is_hidden
 from checkpoints import store
 from checkpoints.errors import CheckpointError
 from checkpoints.models import Run
+from checkpoints.values.characters import one_line
 
 from .state import MAX_MAIL, Reason, Ticket
 

@@ -9,9 +9,9 @@ from decimal import Decimal
 
 from agents.examples.money import amounts_in, round_to_cents, show_money
 from agents.examples.orders import Item, Order
-from agents.text import one_line
 from approvals.english import count_of, join_names
 from approvals.presentation.text.invisible import badge_count
+from checkpoints.values.characters import one_line
 
 from .mail import FAULTY, find_far, words_in_sight
 from .state import Feedback, Reason, Ruling, Ticket

@@ -9,8 +9,8 @@ from agents import Action, Card, Precondition, Quote
 from agents.examples.money import show_money
 from agents.examples.orders import Order
 from agents.examples.sending import fix_values
-from agents.text import one_line
 from approvals.english import join_names
+from checkpoints.values.characters import one_line
 
 from .rules import Draft, list_items
 from .state import Facts, Payment, Proposal, Reason, Refund, Reply, Ticket

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents.definition import environment, registry
 from agents.definition.registered import RegisteredAgent
-from agents.drill import report, stand_in
+from agents.drill import children, report
 from agents.drill.aims import MOMENTS
 from agents.drill.answers import Answers, read_signals
 from agents.drill.children import done_in_child
@@ -79,8 +79,8 @@ class Command(BaseCommand):
         validate_input(known.agent.State, input)
         config = parse_json(options["config"])
         environment.current(known.agent, config)
-        drilled = stand_in.drill_version_of(known)
-        stand_in.warm(drilled)
+        drilled = children.drill_version_of(known)
+        children.warm(drilled)
         answers = replace(Answers.read(options["answer"]), signals=read_signals(options["signals"]))
         wanted = options["team"] or known.agent.team
         people, team = done_in_child(drilled, lambda: _cast(options["people"], wanted))

@@ -38,7 +38,7 @@ class Command(BaseCommand):
         """Run Celery in this process, so that no other stays in between or loads Django twice.
 
         The worker refuses a PostgreSQL that is unfit, stores the plans and logs what cannot be served
-        (agents.serving.warming); while PostgreSQL is away it waits first.
+        (agents.serving.worker_start); while PostgreSQL is away it waits first.
         """
         served = {agent.agent.queue for agent in registry.agents().values()}
         if unknown := set(options["queue"]) - served:

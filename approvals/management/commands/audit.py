@@ -18,7 +18,7 @@ from checkpoints.audit.database import VerificationWalk
 from checkpoints.audit.filters import AuditFilters, NoFilter
 from checkpoints.events import event_proof
 from checkpoints.models import Seal
-from checkpoints.seals.problem import IntegrityProblem
+from checkpoints.seals.leaves import IntegrityProblem
 from checkpoints.seals.seal import read_line
 
 SHOWN = 50  # findings that are printed; all are counted

@@ -6,7 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from approvals.accounts import factors, sign_ins, user_agents
+from approvals.accounts import factors, sign_ins
 from approvals.sessions import digest_of_key
 from approvals.views.access import private, reader_of
 from checkpoints import actors
@@ -19,7 +19,7 @@ def page(request: HttpRequest) -> HttpResponse:
     here = digest_of_key(request.session.session_key or "")
     rows = [
         {
-            "row": row, "browser": user_agents.named(row.browser), "by": factors.in_words(row.method),
+            "row": row, "browser": sign_ins.name_browser(row.browser), "by": factors.in_words(row.method),
             "here": row.session_key == here,
         }
         for row in sign_ins.open_sessions(reader_of(request))

@@ -7,7 +7,7 @@ from django.middleware.csrf import get_token
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from approvals.accounts import pushed, user_agents
+from approvals.accounts import pushed, sign_ins
 from approvals.channels import browsers, vapid
 from approvals.views.access import private, reader_of
 
@@ -29,7 +29,7 @@ def subscribe(request: HttpRequest) -> HttpResponse:
     if not vapid.public_key():
         return JsonResponse({"problem": "This installation cannot push messages."}, status=409)
     said = {name: request.POST.get(name, "")[: LONGEST + 1] for name in SAID}
-    label = user_agents.named(request.headers.get("User-Agent", ""))
+    label = sign_ins.name_browser(request.headers.get("User-Agent", ""))
     reader, again = reader_of(request), "again" in request.POST
     old, number = request.POST.get("old", ""), request.session.get(pushed.NUMBER)
     try:

@@ -36,7 +36,7 @@ from approvals.models.policy import COVERED as OF_POLICY
 from checkpoints.audit import covered_rows, database
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Event, Run
-from checkpoints.seals.problem import IntegrityProblem
+from checkpoints.seals.leaves import IntegrityProblem
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 from tests.factories import REJECTION, ann, bob, make_gate, make_policy, make_team, make_user
 from tests.factories import decide as say

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.examples.harbour import Harbour
-from agents.examples.harbour.office import OFFICE
+from agents.examples.harbour import OFFICE, Harbour
 from agents.testing import Trial
 from checkpoints.models import Run
 from tests.agents.langgraph.test_moves import paid, seq

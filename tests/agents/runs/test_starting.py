@@ -11,7 +11,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from agents.compatibility import validation
+from agents.compatibility import edited_states
 from agents.definition import registry
 from agents.errors import InputRefused, UnknownAgent
 from agents.runs.course import Course, CourseTurn
@@ -119,12 +119,12 @@ def test_an_edited_state_is_checked_by_the_agents_own_model() -> None:
 def test_a_plan_that_is_not_known_here_is_left_to_others() -> None:
     plan = make_run("payer").plan
     plan.pk = 0
-    assert validation.validate(plan, {}) is None
+    assert edited_states.validate(plan, {}) is None
 
 
 def test_an_edited_state_is_drawn_by_the_gates_own_method() -> None:
     plan = make_run("payer").plan
-    card = validation.redraw(plan, "review", {"proposal": {"to": "bob", "amount": "4.00"}}, {})
+    card = edited_states.redraw(plan, "review", {"proposal": {"to": "bob", "amount": "4.00"}}, {})
     assert card is not None
     assert card.title == "Pay 4.00 to bob"
     assert registry.agent_named("payer").spec.step("review").kind == "gate"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents import AgentError
-from agents.compatibility import validation
+from agents.compatibility import edited_states
 from agents.definition import registry
 from agents.definition.registry import agent_named
 from agents.models import Memo
@@ -224,7 +224,7 @@ def test_a_call_outside_a_running_step_is_refused_and_so_is_a_validators(ledger:
         agent(None, 1).once("call", str)  # type: ignore[arg-type]
     plan = registry.register(agent_named("caller"))
     with pytest.raises(AgentError, match="outside a running step"):
-        validation.redraw(plan, "review", {"ledger": "", "answer": 1}, {})
+        edited_states.redraw(plan, "review", {"ledger": "", "answer": 1}, {})
     run = make_run("drafter", ledger=str(ledger), mode="remember")
     assert advance(run).status == "waiting"
     assert "once('call') was called outside a running step" in failures(run)[0].error

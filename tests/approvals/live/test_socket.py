@@ -14,12 +14,11 @@ from channels.layers import get_channel_layer
 from django.contrib.auth.models import Group, User
 from django.db import OperationalError
 
-from approvals.live import consumer, ephemeral, frame_rate, presence, replay
+from approvals.live import consumer, ephemeral, replay
 from approvals.live.access import Access
 from approvals.live.channel_layer import PageLayer
-from approvals.live.consumer import LiveConsumer
+from approvals.live.consumer import A_SECOND, AT_ONCE, FrameRate, LiveConsumer
 from approvals.live.facts import Fact
-from approvals.live.frame_rate import A_SECOND, AT_ONCE, FrameRate
 from approvals.sessions import SessionStore
 from checkpoints.events import commit_order, tailer
 from checkpoints.models import Event, Run
@@ -241,7 +240,7 @@ async def test_a_socket_that_sends_without_end_or_more_than_any_page_is_closed()
     """Each frame cost a look at the sender's access, and megabytes of JSON were parsed on the loop of all pages."""
     member, _ = await a_member()
     async with socket(member) as mine:
-        for _ in range(3 * frame_rate.AT_ONCE):
+        for _ in range(3 * consumer.AT_ONCE):
             await mine.wire.send_input({"type": "websocket.receive", "text": "{"})
         assert await mine.closed_with() == 1008
     async with socket(member) as mine:
@@ -277,7 +276,7 @@ async def test_nothing_stays_of_a_page_that_a_failing_database_ended(
     if fails == "check_access":
         monkeypatch.setattr(consumer, fails, down)
     else:
-        monkeypatch.setattr(presence, fails, async_to_sync(down))
+        monkeypatch.setattr(ephemeral, fails, async_to_sync(down))
     await mine.say({"watch": [], "looking": 0 if fails == "away" else gate.pk})
     with pytest.raises(OperationalError):
         await mine.close()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from django.db import ProgrammingError, connection
 
-from agents.testing import people
+from agents.testing.trial import make_team as make_trial_team
 from approvals.audit import evidence
 from approvals.errors import NotVerifiable, UnprovenPolicy
 from approvals.models import Policy, versions
@@ -109,7 +109,7 @@ def test_what_the_product_writes_itself_is_proven() -> None:
         team, settled = make_team(), make_team()
         built_in = Policy.objects.named("", team=team)
         versions.write(Policy(team=settled, name="refunds", quorum=2), by=SYSTEM, groups=[team], people=[ann(team)])
-        trial = people.make_team("Trial", [], quorum=1)
+        trial = make_trial_team("Trial", [], quorum=1)
         for policy in (built_in, Policy.objects.get(team=settled), Policy.objects.get(team=trial)):
             assert Policy.objects.get(pk=policy.pk).proven
             assert faults(policy.pk) == []

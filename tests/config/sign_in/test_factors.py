@@ -18,7 +18,7 @@ from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import expect
 
-from approvals.accounts import factors, sign_ins, user_agents
+from approvals.accounts import factors, sign_ins
 from approvals.models import SignedIn
 from approvals.sessions import digest_of_key
 from checkpoints import actors
@@ -216,7 +216,7 @@ def number_of(client: Client) -> int:
 
 
 def test_each_is_listed_with_its_browser_and_its_address() -> None:
-    assert user_agents.named("") == "Unknown browser"
+    assert sign_ins.name_browser("") == "Unknown browser"
     user = person()
     desk, phone = sign_in(user), sign_in(user, SAFARI, "198.51.100.4")
     row = SignedIn.objects.get(pk=number_of(desk))

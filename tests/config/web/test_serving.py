@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
-from approvals.live import frame_rate
+from approvals.live import consumer
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.values import artifacts
@@ -181,7 +181,7 @@ def test_a_socket_that_sends_without_end_is_closed_and_its_sender_may_come_again
     """Each frame cost a look at the sender's access, and nothing bounded how many came."""
     headers = {"Cookie": f"sessionid={session_of(User.objects.create_user(unique('socket')))}"}
     address = web.replace("http", "ws") + "/ws/"
-    frames = (frame.replace("%d", str(number)) for number in range(100 * frame_rate.AT_ONCE))
+    frames = (frame.replace("%d", str(number)) for number in range(100 * consumer.AT_ONCE))
     with connect(address, origin=Origin(web), additional_headers=headers) as socket:
         with suppress(ConnectionClosed):
             for each in frames:

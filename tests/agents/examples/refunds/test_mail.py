@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from agents.examples import refunds
 from agents.examples.money import amounts_in
+from agents.examples.nouns import count_invisible
 from agents.examples.refunds.mail import MAX_PARTS, MAX_TEXT, find_numbers, read_ticket, words_in_sight
 from agents.examples.refunds.state import MAX_MAIL
-from agents.examples.text import count_invisible
 from tests.harness.examples import first_alone, many
 
 MAILS = Path(refunds.__file__).with_name("mails")

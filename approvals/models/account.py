@@ -1,7 +1,7 @@
-"""The sessions in which people are signed in, for the list of their devices.
+"""A person's rows beside Django's account: their choices, and the sessions in which they are signed in.
 
 Django's own table has a session's key and its signed content, and no column by which one person's could be found. A row
-here stands beside one there, under the same digest of the key; whoever ends a session deletes both.
+of SignedIn stands beside one there, under the same digest of the key; whoever ends a session deletes both.
 """
 
 from __future__ import annotations
@@ -10,6 +10,26 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.db import models
 from django.db.models.functions import Now
+
+
+class Profile(models.Model):
+    """The choices of one person. Without a row, or where a choice is empty, the browser's own hold."""
+
+    class Theme(models.TextChoices):
+        SYSTEM = "", "As the device"
+        LIGHT = "light", "Light"
+        DARK = "dark", "Dark"
+
+    user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="profile")
+    zone = models.CharField(max_length=64, blank=True, default="", db_default="")  # of the IANA database
+    theme = models.CharField(max_length=5, choices=Theme.choices, blank=True, default="", db_default="")
+    hotkeys = models.BooleanField(default=True, db_default=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"the profile of {self.user}"
 
 
 class SignedInQuerySet(models.QuerySet["SignedIn"]):
