@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, PydanticUserError, TypeAdapter
@@ -31,6 +32,7 @@ OBSERVED = "observed"  # the parameter of a gate that gets what its observations
 Steps = dict[str, tuple[Callable[..., Any], Declaration]]
 
 
+@cache
 def plan_of(agent: type[Agent]) -> PlanSpec:
     """Return the agent's plan. Raises AgentError with a sentence that says what is wrong and where."""
     _check_agent(agent)
