@@ -132,12 +132,12 @@ def others(name: str) -> tuple[RegisteredAgent, ...]:
     return tuple(drill_version_of(registry.agent_named(name)) for name in names)
 
 
-def warm(known: RegisteredAgent) -> None:
+def warm(*agents: RegisteredAgent) -> None:
     """Import modules and build adapters in this process, so that its children need not each do so."""
-    others(known.spec.agent)
     for name in LATE:
         import_module(name)
     trusted()
-    for name in known.agent.State.model_fields:
-        fields.adapter(known.agent.State, name)
-        fields.item_adapter(known.agent.State, name)
+    for known in agents:
+        for name in known.agent.State.model_fields:
+            fields.adapter(known.agent.State, name)
+            fields.item_adapter(known.agent.State, name)

@@ -23,7 +23,6 @@ LINES = dict[str, list[str]]
 
 
 def make_run(agent: str, *, team: Group | None = None, started_by: User | None = None, **input: Any) -> Run:
-    """A queued run of a sample agent."""
     by = actors.of_user(started_by) if started_by else actors.SYSTEM
     return start_run(agent, input, by=by, team=team or make_team(), started_by=started_by)
 
@@ -37,7 +36,6 @@ def advance(run: Run) -> Run:
 
 
 def advance_to_rest(run: Run, *, turns: int = 20) -> Run:
-    """Take the run on until it waits or has ended."""
     for _ in range(turns):
         if advance(run).status not in ("queued", "running"):
             return run
@@ -45,7 +43,6 @@ def advance_to_rest(run: Run, *, turns: int = 20) -> Run:
 
 
 def open_gate(run: Run) -> Gate:
-    """The gate that the run waits at."""
     [gate] = _open_gates(run.pk)
     return gate
 
@@ -64,12 +61,10 @@ def decide(run: Run, verdict: str = "approve", *, by: User | None = None, **said
 
 
 def answer(run: Run, choice: str, value: Any = None) -> Decision:
-    """Answer the run's recovery gate."""
     return decide(run, "answer", answer={"choice": choice, "value": value})
 
 
 def state(run: Run) -> dict[str, Any]:
-    """The run's state at its head."""
     return store.load(Run.objects.get(pk=run.pk)).state
 
 
@@ -79,11 +74,9 @@ def trail(run: Run) -> list[tuple[str, str]]:
 
 
 def effects(run: Run, step: str = "") -> list[Effect]:
-    """The run's effect rows, oldest first."""
     found = Effect.objects.filter(run=run).order_by("pk")
     return list(found.filter(step=step) if step else found)
 
 
 def failures(run: Run) -> list[Failure]:
-    """The run's failures, oldest first."""
     return list(Failure.objects.filter(run=run).order_by("pk"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import secrets
 from dataclasses import replace
 from typing import Any
@@ -38,44 +37,18 @@ def make_policy(
     *,
     name: str = "refunds",
     groups: tuple[Group, ...] = (),
-    quorum: int = 1,
-    separation: bool = True,
-    deadline: dt.timedelta | None = None,
-    on_expiry: str = "expire",
-    version: int = 1,
-    whole_state: bool = False,
-    step_up: bool = False,
-    step_up_method: str = "any",
-    reason_required: bool = True,
-    registered_only: bool = False,
     people: tuple[User, ...] = (),
-    denials: int = 1,
     stages: list[Any] | None = None,
     rules: list[Any] | None = None,
-    undo_window: dt.timedelta | None = None,
+    **settings: Any,
 ) -> Policy:
     """Make a policy of a team; whoever is in `groups` or `people` decides, else the team.
 
     `stages` and `rules` as approvals.policy.requirements has them.
     """
-    policy = Policy(
-        team=team or make_team(),
-        name=name,
-        version=version,
-        quorum=quorum,
-        separation=separation,
-        deadline=deadline,
-        on_expiry=on_expiry,
-        whole_state=whole_state,
-        step_up=step_up,
-        step_up_method=step_up_method,
-        reason_required=reason_required,
-        registered_only=registered_only,
-        denials=denials,
-        stages=encode_canonical(stages).decode() if stages else "",
-        rules=encode_canonical(rules).decode() if rules else "",
-        undo_window=undo_window,
-    )
+    texts = {"stages": stages, "rules": rules}
+    settings |= {field: encode_canonical(value).decode() for field, value in texts.items() if value}
+    policy = Policy(team=team or make_team(), name=name, **settings)
     asked = versions._spread(policy, groups, people)
     policy.save(force_insert=True)
     policy.groups.add(*asked[0])
@@ -113,7 +86,6 @@ def change_effects(rows: QuerySet[Effect], **columns: Any) -> None:
 
 
 def make_action(**fields: Any) -> Action:
-    """Make the refund, at /proposal."""
     return replace(
         Action(
             id="refund", title="Refund", tool="payments.refund", effect="pay", pointer="/proposal", pinned=["/amount"]
@@ -123,13 +95,11 @@ def make_action(**fields: Any) -> Action:
 
 
 def make_card(**fields: Any) -> Card:
-    """Make a card that asks about the refund."""
     given = {"title": "Refund €120.00 to Marit", "summary": "She is right.", "amount": "€120.00", "risk": "medium"}
     return Card(**{**given, "for_whom": "Marit Ellery", "actions": [make_action()], **fields})
 
 
 def make_question(*, allows: tuple[str, ...] = ("pay",)) -> Card:
-    """Make a recovery gate's card: did the payment happen?"""
     question: Question = {
         "text": "Did the payment happen?",
         "choices": [
@@ -190,18 +160,15 @@ def decide(gate: Gate, by: User, verdict: str = "approve", **said: Any) -> Decis
 
 
 def repeatable(run: Run) -> list[int]:
-    """Return the numbers of all effects of the run's lineage."""
     kin = Run.objects.of_lineage(run.lineage)
     return list(Effect.objects.filter(run__in=kin).values_list("pk", flat=True))
 
 
 def edit_amount(gate: Gate, amount: str) -> dict[str, Any]:
-    """Return the arguments of an edit of the refund's amount, made from the current proposal."""
     action = Gate.objects.get(pk=gate.pk).standing().card.action("refund")
     assert action is not None
     return {"refund": {**action.arguments, "amount": amount}}
 
 
 def waiting(person: User) -> list[int]:
-    """Return the ids of the gates that wait for this person's decision."""
     return ReaderReach.of(person).ids(MINE, most=1000)

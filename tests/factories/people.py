@@ -17,12 +17,10 @@ EVERYTHING = (
 
 
 def unique(name: str) -> str:
-    """Return the name with a tail that no other call gives."""
     return f"{name}-{secrets.token_hex(4)}"
 
 
 def permissions(names: tuple[str, ...]) -> list[Permission]:
-    """Find the permissions of these "app.codename" names."""
     return [_permission(name, connection.settings_dict["NAME"]) for name in names]
 
 
@@ -34,14 +32,18 @@ def _permission(name: str, database: str) -> Permission:
 
 
 def make_team(name: str = "Support", *, may: tuple[str, ...] = MEMBER) -> Group:
-    """Make a team whose members hold these permissions."""
     team = Group.objects.create(name=unique(name))
     team.permissions.add(*permissions(may))
     return team
 
 
 def make_user(
-    name: str = "Somebody", *teams: Group, may: tuple[str, ...] = (), superuser: bool = False, password: str = ""
+    name: str = "Somebody",
+    *teams: Group,
+    may: tuple[str, ...] = (),
+    superuser: bool = False,
+    staff: bool = False,
+    password: str = "",
 ) -> User:
     """Make a person in these teams, with permissions of their own; signs in with `password` where one is given."""
     first, _, last = name.partition(" ")
@@ -52,7 +54,7 @@ def make_user(
         first_name=first,
         last_name=last,
         is_superuser=superuser,
-        is_staff=superuser,
+        is_staff=superuser or staff,
     )
     user.groups.add(*teams)
     user.user_permissions.add(*permissions(may))
@@ -60,20 +62,16 @@ def make_user(
 
 
 def ann(*teams: Group) -> User:
-    """Make Ann Okafor, who reviews."""
     return make_user("Ann Okafor", *teams)
 
 
 def bob(*teams: Group) -> User:
-    """Make Bob Lindqvist, on the team."""
     return make_user("Bob Lindqvist", *teams)
 
 
 def mira(*teams: Group) -> User:
-    """Make Mira Sandoval, from Finance."""
     return make_user("Mira Sandoval", *teams)
 
 
 def eve() -> User:
-    """Make an outsider, in no team."""
     return make_user("Eve Marlow")

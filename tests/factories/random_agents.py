@@ -47,8 +47,6 @@ class Made(Agent):
 
 
 class Box(BaseModel):
-    """What a gate shows and lets people edit."""
-
     n: int = 0
 
 
@@ -67,12 +65,10 @@ class World:
     refused: Counter[str] = field(default_factory=Counter)  # step -> its outputs refused since one was accepted
 
     def do(self, step: str, key: str) -> None:
-        """Perform an effect."""
         self.done.append((step, key))
         self._cut()
 
     def undo(self, step: str, key: str) -> None:
-        """Perform a compensation."""
         self.undone.append((step, key))
         self._cut()
 
@@ -81,7 +77,6 @@ class World:
             raise EffectUnknown("the line was cut")
 
     def look(self) -> int:
-        """Return what an approval may insist on."""
         self.turns += self.dice.random() < self.drift
         return self.turns
 
@@ -99,7 +94,6 @@ WORLD = World()
 
 
 def mix(*values: Any) -> int:
-    """Compute a number that follows from the values."""
     return zlib.crc32(repr([each.n if isinstance(each, Box) else each for each in values]).encode())
 
 
@@ -130,8 +124,6 @@ class Knobs:
 
 @dataclass
 class Sketch:
-    """One step, before it is written down."""
-
     name: str
     kind: str
     reads: list[str] = field(default_factory=list)
@@ -139,8 +131,6 @@ class Sketch:
 
 
 class Maker:
-    """Writes the source of one agent."""
-
     def __init__(self, seed: int, knobs: Knobs) -> None:
         self.rng = random.Random(f"agent {seed}")
         self.seed, self.knobs = seed, knobs
@@ -154,7 +144,6 @@ class Maker:
         self._allow()
 
     def source(self, name: str) -> str:
-        """Write the module's text."""
         bodies = [self._body(number, sketch) for number, sketch in enumerate(self.sketches)]
         fields = [f"{each}: int = {self.rng.randrange(5)}" for each in [*self.inputs, *self.plain]]
         fields += [f"{each}: list[int] = []" for each in self.lists]
@@ -307,7 +296,6 @@ def _method(decorator: str, name: str, signature: str, lines: list[str]) -> str:
 
 
 def load(folder: Path, seed: int, knobs: Knobs | None = None, *, name: str = "") -> type[Agent]:
-    """Write the module of a seed into `folder`, import it, and return its agent."""
     name = name or f"made-{seed}"
     module_name = f"random_agent_{name.replace('-', '_')}"
     path = folder / f"{module_name}.py"
@@ -323,12 +311,10 @@ def load(folder: Path, seed: int, knobs: Knobs | None = None, *, name: str = "")
 
 
 def forget(agent: type[Agent]) -> None:
-    """Let go of a module that `load` imported."""
     sys.modules.pop(agent.__module__, None)
 
 
 def random_input(rng: random.Random) -> dict[str, Any]:
-    """Make what a run of any of these agents may start with."""
     return {f"x{n}": rng.randrange(5) for n in range(3)}
 
 

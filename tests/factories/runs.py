@@ -21,8 +21,6 @@ from .people import make_team, unique
 
 
 class Proposal(BaseModel):
-    """What robo proposes."""
-
     amount: Decimal
     currency: str = "EUR"
     reply: str = ""
@@ -30,8 +28,6 @@ class Proposal(BaseModel):
 
 
 class State(BaseModel):
-    """The state of the runs made here."""
-
     order: dict[str, Any] = {}
     proposal: Proposal | None = None
     feedback: list[dict[str, Any]] = []
@@ -61,14 +57,9 @@ STEPS = (
 )
 
 
-def next_name(prefix: str = "robo") -> str:
-    """Return a name that no other call gives."""
-    return unique(prefix)
-
-
 def make_spec(agent: str = "", *, steps: tuple[StepSpec, ...] = STEPS, version: str = "1") -> PlanSpec:
     """Make the plan of an agent of these steps; its name begins with "robo" unless given."""
-    return PlanSpec(agent or next_name(), version, state_schema=SCHEMA, steps=steps)
+    return PlanSpec(agent or unique("robo"), version, state_schema=SCHEMA, steps=steps)
 
 
 def make_plan(spec: PlanSpec | None = None) -> Plan:
@@ -80,7 +71,6 @@ def make_plan(spec: PlanSpec | None = None) -> Plan:
 
 
 def make_state(**fields: Any) -> dict[str, Any]:
-    """Make a valid state as it is before the gate."""
     proposal = {"amount": "120.00", "currency": "EUR", "reply": "Dear Marit, here you are.", "note": None}
     state = {"order": {"number": "A-1"}, "proposal": proposal, "feedback": [], "payment": None, "mailed": False}
     return state | fields

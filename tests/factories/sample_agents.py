@@ -40,15 +40,11 @@ def write_line(path: str, *words: object) -> None:
 
 
 class Proposal(BaseModel):
-    """What is asked for."""
-
     to: str
     amount: Decimal = Field(gt=0, le=1000)
 
 
 class Feedback(BaseModel):
-    """What a reviewer sent back."""
-
     text: str
     by: str
     gate: int
@@ -60,8 +56,6 @@ class Payer(Agent):
     name = "payer"
 
     class State(BaseModel):
-        """`mode` and `ledger` steer the test."""
-
         ledger: str = ""
         amount: Decimal = Decimal("10.00")
         mode: str = ""
@@ -74,7 +68,6 @@ class Payer(Agent):
 
     @classmethod
     def title(cls, state: Any) -> str:
-        """Name the amount."""
         return f"pay {state.amount}"
 
     @step
@@ -85,7 +78,6 @@ class Payer(Agent):
 
     @gate(policy="payments", allows=["pay", "mail"], edits=["proposal"], on_reject="propose")
     def review(self, proposal: Proposal) -> Card:
-        """Ask for the payment and the mail."""
         return Card(
             title=f"Pay {proposal.amount} to {proposal.to}",
             actions=[Action(id="pay", effect="pay", pointer="/proposal", pinned=["/amount"])],
@@ -93,7 +85,6 @@ class Payer(Agent):
 
     @step
     def read(self, decision: dict[str, Any] | None) -> dict[str, Any]:
-        """Read what was decided."""
         return {"told": decision["kind"] if decision else "nothing"}
 
     @effect(undo="cancel", idempotent=True)
@@ -120,8 +111,6 @@ class Stumbler(Agent):
     name = "stumbler"
 
     class State(BaseModel):
-        """`flag` is a file: once it is there, the step succeeds."""
-
         mode: str
         flag: str = ""
         log: list[str] = []
@@ -130,7 +119,6 @@ class Stumbler(Agent):
 
     @step(retry=1, timeout=0.3, writes=["log", "count"])
     def stumble(self, mode: str, flag: str) -> dict[str, Any]:
-        """Do what the mode says."""
         if flag and Path(flag).exists():
             return {"log": Append(["well"])}
         if mode == "kill":
@@ -161,7 +149,6 @@ class Stumbler(Agent):
 
     @step
     def finish(self) -> dict[str, Any]:
-        """Go on."""
         return {"done": True}
 
 
@@ -171,24 +158,19 @@ class Hopper(Agent):
     name = "hopper"
 
     class State(BaseModel):
-        """Counts."""
-
         count: int = 0
         trail: list[int] = []
 
     @step
     def hop(self, count: int) -> Any:
-        """Count."""
         return Jump("land", {"count": count + 1, "trail": Append([count])})
 
     @step
     def never(self) -> dict[str, Any]:
-        """Is jumped over."""
         return {"count": -1}
 
     @step
     def land(self, count: int) -> Any:
-        """Go round or end."""
         if count < 3:
             return Jump("hop")
         return Done({"trail": Append([100])})
@@ -200,15 +182,12 @@ class Sender(Agent):
     name = "sender"
 
     class State(BaseModel):
-        """`ends` are taken one after the other."""
-
         ledger: str
         ends: list[str] = []
         receipt: str = ""
 
     @effect(undo="recall", guarded=False, retry=2)
     def send(self, ledger: str, ends: list[str], *, key: str) -> dict[str, Any]:
-        """Send, and end as told."""
         before = Path(ledger).read_text().splitlines() if Path(ledger).exists() else []
         end = ends[len(before)] if len(before) < len(ends) else "done"
         write_line(ledger, "send", key, end)
@@ -239,7 +218,6 @@ class Resender(Sender):
 
     @effect(undo="recall", guarded=False, retry=2, idempotent=True, writes=["receipt"])
     def send(self, ledger: str, ends: list[str], *, key: str) -> dict[str, Any]:
-        """Send, and end as told."""
         return Sender.send(self, ledger, ends, key=key)
 
 
@@ -249,23 +227,18 @@ class Bypasser(Agent):
     name = "bypasser"
 
     class State(BaseModel):
-        """Where it writes."""
-
         ledger: str
 
     @step
     def hop(self) -> Any:
-        """Skip the question."""
         return Jump("act")
 
     @gate(allows=["act"])
     def review(self) -> Card:
-        """Ask."""
         return Card(title="May I act?")
 
     @effect(irreversible=True)
     def act(self, ledger: str, *, key: str) -> dict[str, Any]:
-        """Act."""
         write_line(ledger, "act", key)
         return {}
 
@@ -276,25 +249,20 @@ class Asker(Agent):
     name = "asker"
 
     class State(BaseModel):
-        """The order's number is what is missing."""
-
         order: str = ""
         late: bool = False
         found: str = ""
 
     @gate(edits=["order"], on_expire="give_up")
     def facts(self, order: str) -> Card | None:
-        """Ask where the number is missing."""
         return None if order else Card(title="Which order?")
 
     @step
     def find(self, order: str) -> Any:
-        """Look it up."""
         return Done({"found": f"order {order}"})
 
     @step
     def give_up(self) -> dict[str, Any]:
-        """Nobody answered."""
         return {"late": True}
 
 
@@ -304,8 +272,6 @@ class Grower(Agent):
     name = "grower"
 
     class State(BaseModel):
-        """`pause` in seconds for each step."""
-
         steps: int = 3
         pause: float = 0.0
         ledger: str = ""
@@ -313,7 +279,6 @@ class Grower(Agent):
 
     @step
     def grow(self, steps: int, pause: float, ledger: str, log: list[int]) -> Any:
-        """Write where it is, sleep, and go round."""
         if ledger:
             write_line(ledger, "grow", len(log))
         time.sleep(pause)
@@ -328,25 +293,20 @@ class Repeater(Agent):
     name = "repeater"
 
     class State(BaseModel):
-        """`done` counts."""
-
         ledger: str
         done: int = 0
 
     @gate(allows=["act"])
     def review(self) -> Card:
-        """Ask once."""
         return Card(title="May I act?")
 
     @effect(irreversible=True)
     def act(self, ledger: str, *, key: str) -> dict[str, Any]:
-        """Act."""
         write_line(ledger, "act", key)
         return {}
 
     @step
     def again(self, done: int) -> Any:
-        """Go round once."""
         return Jump("act", {"done": done + 1}) if done < 1 else Done()
 
 
@@ -356,17 +316,13 @@ class Frugal(Agent):
     name = "frugal"
 
     class State(BaseModel):
-        """The second reads what the first wrote."""
-
         a: int = 0
         b: int = 0
 
     @step(retry=0)
     def first(self) -> dict[str, Any]:
-        """Write a."""
         return {"a": 1}
 
     @step(retry=0)
     def second(self, a: int) -> dict[str, Any]:
-        """Read a."""
         return {"b": a}

@@ -34,26 +34,22 @@ def make_team() -> Group:
 
 
 def make_run(**values: Any) -> Run:
-    """A queued run whose input is `values`."""
     return store.start(plan=make_plan(), team=make_team(), title="A run", values=values, first_step="one", by=SYSTEM)
 
 
 def take(run: Run, *, lease: float = 60.0) -> Claim:
-    """Claim a run that may be claimed."""
     made = claims.claim(run.pk, plan_ids=[run.plan_id], worker="robo", lease=lease)
     assert made is not None
     return made
 
 
 def begin(**values: Any) -> tuple[Run, Claim, Snapshot]:
-    """A run, claimed, and its head."""
     run = make_run(**values)
     return run, take(run), store.load(run)
 
 
 @contextmanager
 def starting(lists: type[ListDigest]) -> Iterator[None]:
-    """New runs begin with list digests of this format."""
     statement = start_and_fork._NUMBERS.replace("public.checkpoints_new_codec()", str(lists.CODEC))
     with patch.object(start_and_fork, "_NUMBERS", statement):
         yield

@@ -31,5 +31,4 @@ def make_token(
 
 
 def bearing(sent: str) -> Client:
-    """Return a client that sends this token and has no cookie."""
     return Client(headers={"Authorization": f"Bearer {sent}"})

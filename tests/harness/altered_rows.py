@@ -15,7 +15,6 @@ from psycopg.types.json import Jsonb
 
 @contextmanager
 def owner() -> Iterator[psycopg.Connection]:
-    """Open a session of the role that owns the tables."""
     with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as made:
         yield made
 
@@ -24,11 +23,12 @@ def owner() -> Iterator[psycopg.Connection]:
 def altered(row: Model, **columns: Any) -> Iterator[None]:
     """Give the row these columns, by their names in the database, for as long as the block lasts."""
     before = {name: getattr(row, name) for name in columns}
-    _write(row, columns)
-    try:
-        yield
-    finally:
-        _write(row, before)
+    with owner() as made:
+        _write(made, row, columns)
+        try:
+            yield
+        finally:
+            _write(made, row, before)
 
 
 @contextmanager
@@ -58,13 +58,12 @@ def nobody_may() -> Iterator[None]:
             made.execute(f"CREATE OR REPLACE VIEW checkpoints_right AS {rows}".encode())
 
 
-def _write(row: Model, columns: dict[str, Any]) -> None:
+def _write(made: psycopg.Connection, row: Model, columns: dict[str, Any]) -> None:
     table, key = _names(row)
     json = {each.attname for each in row._meta.concrete_fields if isinstance(each, JSONField)}
     values = [Jsonb(value) if name in json else value for name, value in columns.items()]
     said = sql.SQL(", ").join(sql.SQL("{} = %s").format(sql.Identifier(name)) for name in columns)
-    with owner() as made:
-        made.execute(sql.SQL("UPDATE {} SET {} WHERE {} = %s").format(table, said, key), [*values, row.pk])
+    made.execute(sql.SQL("UPDATE {} SET {} WHERE {} = %s").format(table, said, key), [*values, row.pk])
 
 
 def _names(row: Model) -> tuple[sql.Identifier, sql.Identifier]:

@@ -80,7 +80,6 @@ def by_axe(page: Page, rules: list[str] = TAGS) -> list[str]:
 
 
 def too_wide(page: Page) -> list[str]:
-    """Whether text runs out of a narrow page."""
     return ["wider than the window"] if page.evaluate("document.documentElement.scrollWidth > innerWidth") else []
 
 

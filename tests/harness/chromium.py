@@ -39,7 +39,6 @@ class Shared:
         self.closing = ExitStack()
 
     def open(self) -> Browser:
-        """Start it where it does not run, and return it."""
         from playwright.sync_api import expect, sync_playwright
 
         if self.running is None:
@@ -87,7 +86,6 @@ def flags() -> list[str]:
 
 
 def install() -> None:
-    """Try Debian's package, then Playwright's own download."""
     if not any(package(name) and find() for name in NAMES[:2]):
         run(sys.executable, "-m", "playwright", "install", "chromium")
 
@@ -101,13 +99,11 @@ def package(*names: str) -> bool:
 
 
 def run(*command: str) -> bool:
-    """Run a command that installs something, and say so; False where it failed."""
     sys.stderr.write(f"Installing what the tests need: {' '.join(command)}\n")
     return subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 0
 
 
 def lacking() -> list[str]:
-    """Return the tools that are not on the path."""
     return [name for name in TOOLS if not tool(name)]
 
 
@@ -117,7 +113,6 @@ def tool(name: str) -> str:
 
 
 def main() -> int:
-    """Find or install; return the exit code."""
     if not find():
         install()
     if not whole():

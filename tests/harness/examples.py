@@ -25,7 +25,6 @@ def try_all() -> None:
 
 
 def trying_all() -> bool:
-    """Tell whether every test tries all of its examples."""
     return _all
 
 

@@ -1,4 +1,4 @@
-"""Workers of one message each: for a line "RUN CRASH" a forked process takes the run as far as it goes.
+"""Workers of one message each: for a line "AGENTS RUN CRASH" a forked process takes the run as far as it goes.
 
 Says how each process ended, by its exit status (minus the signal's number). This process itself never opens a
 connection, so that its children inherit none.
@@ -28,15 +28,19 @@ def take(wanted: str, wish: str) -> int:
 
 def serve() -> None:
     """Take one run after the other, until there are no more lines."""
+    from django.conf import settings
+
     from agents import tasks
     from agents.definition import registry
     from agents.drill import children
 
     assert tasks.advance.name in tasks.advance.app.tasks
-    for known in registry.agents().values():
-        children.warm(known)
     for line in sys.stdin:
-        run_id, _, wish = line.strip().partition(" ")
+        agents, run_id, wish = line.removesuffix("\n").split(" ", 2)
+        if [agents] != settings.HOLDPOINT_AGENTS:
+            settings.HOLDPOINT_AGENTS, os.environ["HOLDPOINT_AGENTS"] = [agents], agents
+            registry.forget()
+            children.warm(*registry.agents().values())
         print(take(run_id, wish), flush=True)  # noqa: T201 - the answer
 
 

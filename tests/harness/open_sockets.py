@@ -24,16 +24,13 @@ class Socket:
         self.wire = untyped(self.consumer, scope)
 
     async def open(self) -> None:
-        """Connect."""
         await self.wire.send_input({"type": "websocket.connect"})
         assert (await self.wire.receive_output(PATIENCE))["type"] == "websocket.accept"
 
     async def say(self, content: Any) -> None:
-        """Send something as a browser would."""
         await self.wire.send_input({"type": "websocket.receive", "text": json.dumps(content)})
 
     async def hear(self) -> dict[str, Any]:
-        """The next thing that the server says."""
         said = await self.wire.receive_output(PATIENCE)
         assert said["type"] == "websocket.send", said
         content: dict[str, Any] = json.loads(said["text"])
@@ -49,13 +46,11 @@ class Socket:
         return found
 
     async def closed_with(self) -> int:
-        """The code with which the server closes the socket."""
         async with asyncio.timeout(PATIENCE):
             while (said := await self.wire.receive_output(PATIENCE))["type"] != "websocket.close":
                 pass
         return int(said["code"])
 
     async def close(self) -> None:
-        """Go away, as a browser does."""
         await self.wire.send_input({"type": "websocket.disconnect", "code": 1000})
         await self.wire.wait(PATIENCE)

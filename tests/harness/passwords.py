@@ -9,6 +9,4 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
 
 class Quick(PBKDF2PasswordHasher):
-    """Hashes with one round."""
-
     iterations = 1

@@ -28,7 +28,6 @@ def serving(data: Path, sockets: Path) -> Iterator[Postgres]:
 
 
 def migrated_copy(session: Session, to: Path) -> Path:
-    """Copy the session's migrated data folder."""
     return copied(session.migrated.data, to)
 
 

@@ -49,17 +49,14 @@ class Service:
 
     @property
     def pid(self) -> int:
-        """Return the number of the process that was started."""
         return self.process.pid
 
     @property
     def log(self) -> str:
-        """Return what it has logged so far."""
         return self.path.read_text(errors="replace")
 
     @property
     def alive(self) -> bool:
-        """Tell whether the process that was started still runs."""
         return self.process.poll() is None
 
     def says(self, pattern: str, *, within: float = PATIENCE) -> str:
@@ -79,11 +76,6 @@ class Service:
     def kill(self) -> None:
         """Kill the whole group, as a lost machine would."""
         kill_group(self.process)
-        self.process.wait()
-
-    def kill_parent(self) -> None:
-        """Kill the process that was started and leave its children to themselves."""
-        self.process.kill()
         self.process.wait()
 
     def pause(self) -> None:
@@ -117,19 +109,16 @@ class Talking:
         return self.said.readline()
 
     def close(self) -> None:
-        """End it: there are no more lines."""
         self.told.close()
         self.process.wait(PATIENCE)
         self.said.close()
 
 
 def manage(*arguments: str) -> list[str]:
-    """Return the command line of a management command."""
     return [sys.executable, "manage.py", *arguments]
 
 
 def free_port() -> int:
-    """Return a port that nothing listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -137,7 +126,6 @@ def free_port() -> int:
 
 
 def web_command(port: int) -> list[str]:
-    """Return the command line of the web process."""
     return [sys.executable, "-m", "config.web", "--port", str(port)]
 
 

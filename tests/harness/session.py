@@ -16,16 +16,29 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
-from config.local.servers import Postgres, Redis, embedded_urls, make_database
+import psycopg
+
+from config.local.servers import DATABASE, OWNER, Postgres, Redis, create_database, embedded_urls, make_database
+from tests.rolling_updates.released import RELEASED
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BYTECODE = ROOT / ".pytest_cache" / "bytecode"
-KEPT = ROOT / ".pytest_cache" / "migrated"  # the data folder that a session migrated, under the key of what made it
+KEPT = ROOT / ".pytest_cache" / "kept"  # what a session made first, under the digest of what made it
 PLENTY = 8 << 30  # bytes
+# Beside it in that folder, to be copied: a database with the tables of the running release alone, and one with all.
+RUNNING_RELEASE, NEWEST = "running_release", "newest"
+TO_THE_RELEASE = f"""
+import django
+from django.core.management import call_command
+django.setup()
+for app, name in {RELEASED}.items():
+    call_command("migrate", app, name, verbosity=0)
+"""
 # Durability off: a session's data does not outlive the session. Prepared statements are planned once: PostgreSQL would
 # plan the first five executions on each connection anew, which took a twelfth of the whole suite.
 FAST = {
@@ -50,15 +63,19 @@ def quick_folder() -> Path:
     return memory if roomy else Path("/tmp")  # noqa: S108 - likewise
 
 
-def key() -> str:
-    """Return a digest of all that may change what migrating makes: the code and the versions of what it needs."""
-    texts = [ROOT / "requirements-dev.txt", Path(__file__)]
-    for folder in ("agents", "approvals", "checkpoints", "config"):
-        texts += sorted(path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".sql"))
+def digest_of(*folders: str, suffixes: Collection[str] = ()) -> str:
+    """Return a digest of all that may change what a session makes first: these files, and the versions of libraries."""
+    texts = [ROOT / "requirements-dev.txt", ROOT / "tests" / "rolling_updates" / "released.py", Path(__file__)]
+    for folder in folders:
+        texts += sorted(path for path in (ROOT / folder).rglob("*") if path.is_file() and path.suffix in suffixes)
     made = hashlib.sha256(sys.version.encode())
     for path in texts:
         made.update(f"{path}\0".encode() + path.read_bytes() + b"\0")
     return made.hexdigest()[:32]
+
+
+def migrated_digest() -> str:
+    return digest_of("agents", "approvals", "checkpoints", "config", suffixes=(".py", ".sql"))
 
 
 class Session:
@@ -78,7 +95,6 @@ class Session:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return what this process's Django and its children need."""
         return {
             "HPTEST_HOME": str(self.home),
             **embedded_urls(self.postgres),
@@ -100,27 +116,41 @@ class Session:
         """Make the migrated data folder and the static files, in the process that the user started."""
         if os.geteuid() == 0:
             self.home.chmod(0o711)  # the server's account must pass through, and lists nothing
+        static = digest_of("static", "config", suffixes=(".css", ".js", ".svg", ".png", ".woff2", ".py"))
         with ThreadPoolExecutor(1) as beside:
-            collected = beside.submit(self.manage, "manage.py", "collectstatic", "--noinput", "-v0")
-            self.migrate()
+            collected = beside.submit(self.make_once, "static", static, self.home / "static", self.collect)
+            self.make_once("migrated", migrated_digest(), self.migrated.data, self.migrate)
             collected.result()
 
-    def migrate(self) -> None:
-        """Make the data folder of which each worker's server gets a copy, or take what an earlier session made."""
-        KEPT.mkdir(parents=True, exist_ok=True)
-        with (KEPT / "lock").open("w") as lock:
+    def make_once(self, name: str, digest: str, made: Path, make: Callable[[], None]) -> None:
+        """Make the folder `made`, or take what an earlier session made of the same files."""
+        shelf = KEPT / name
+        shelf.mkdir(parents=True, exist_ok=True)
+        with (shelf / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # sessions may begin at once
-            kept = KEPT / key()
+            kept = shelf / digest
             if kept.exists():
-                copied(kept, self.migrated.data)
+                copied(kept, made)
                 return
-            self.migrated.start(self.log("migrated"))
-            make_database(self.migrated)
-            self.manage("-m", "config.migrate", **embedded_urls(self.migrated))
-            self.migrated.stop()
-            for other in KEPT.glob("*/"):
+            make()
+            for other in shelf.glob("*/"):
                 shutil.rmtree(other)
-            copied(self.migrated.data, KEPT / "half").rename(kept)  # whole, or not there
+            copied(made, shelf / "half").rename(kept)  # whole, or not there
+
+    def collect(self) -> None:
+        self.manage("manage.py", "collectstatic", "--noinput", "-v0")
+
+    def migrate(self) -> None:
+        """Make the data folder of which each worker's server gets a copy."""
+        self.migrated.start(self.log("migrated"))
+        make_database(self.migrated)
+        owner = {"DATABASE_URL": self.migrated.url(DATABASE, OWNER), "DJANGO_SETTINGS_MODULE": "config.settings"}
+        self.manage("-c", TO_THE_RELEASE, **embedded_urls(self.migrated) | owner)
+        with psycopg.connect(self.migrated.url("postgres"), autocommit=True) as admin:
+            create_database(admin, RUNNING_RELEASE, OWNER, template=DATABASE)
+            self.manage("-m", "config.migrate", **embedded_urls(self.migrated))
+            create_database(admin, NEWEST, OWNER, template=DATABASE)
+        self.migrated.stop()
 
     def manage(self, *arguments: str, **variables: str) -> None:
         """Run a command of the project before the tests begin; what it says is shown where it fails."""
@@ -131,30 +161,25 @@ class Session:
             raise RuntimeError(f"{' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
 
     def start_own(self) -> None:
-        """Start this process's PostgreSQL, on a copy of the migrated folder, and its Redis."""
         (self.folder / "home").mkdir(parents=True, exist_ok=True)
         copied(self.migrated.data, self.postgres.data)
         self.postgres.start(self.log("postgres"))
         self.redis.start(self.log("redis"))
 
     def log(self, name: str) -> IO[bytes]:
-        """Open the log of one server."""
         path = self.home / f"{name}-{self.name}.log"
         self.logs.append(path.open("ab"))
         return self.logs[-1]
 
     def stop_own(self) -> None:
-        """Stop this process's servers."""
         self.redis.stop()
         self.postgres.stop()
         self.close_logs()
 
     def stop_shared(self) -> None:
-        """Remove everything."""
         self.close_logs()
         shutil.rmtree(self.home, ignore_errors=True)
 
     def close_logs(self) -> None:
-        """Close what `log` opened."""
         while self.logs:
             self.logs.pop().close()

@@ -28,7 +28,6 @@ def session_of(user: User) -> str:
 
 
 def signed_in(user: User) -> Client:
-    """A client with a session of `user`."""
     client = Client()
     client.cookies[settings.SESSION_COOKIE_NAME] = session_of(user)
     return client
@@ -67,5 +66,4 @@ def shown_of(gate: Gate) -> dict[str, str]:
 
 
 def post(user: User, gate: Gate, form: dict[str, Any]) -> Any:
-    """Send a decision form."""
     return signed_in(user).post(f"/gates/{gate.pk}/decisions/", form)

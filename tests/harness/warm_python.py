@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from tempfile import TemporaryDirectory
+from threading import Lock
 
 from config.local.process import tie_to_parent
 from tests.harness.session import ROOT
@@ -42,18 +43,15 @@ class Forked:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """Return its exit code; None while it runs."""
         return self._ended(0)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Return its exit code once it has ended. Raises TimeoutExpired."""
         code = self._ended(timeout)
         if code is None:
             raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
         return code
 
     def send_signal(self, sig: int) -> None:
-        """Send a signal, unless it has ended."""
         if self.poll() is None:
             os.kill(self.pid, sig)
 
@@ -62,7 +60,6 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
     def terminate(self) -> None:
-        """Ask it to end."""
         self.send_signal(signal.SIGTERM)
 
     def _ended(self, timeout: float | None) -> int | None:
@@ -84,6 +81,7 @@ class WarmPython:
 
     def __init__(self) -> None:
         self.servers: dict[str, WarmServer] = {}
+        self.starting = Lock()  # a test starts processes from several threads
 
     def can(self, command: Sequence[str], env: Mapping[str, str]) -> bool:
         """Tell whether a command is one of Python, with variables for it that are understood here."""
@@ -97,7 +95,6 @@ class WarmPython:
         )
 
     def start(self, command: Sequence[str], *, env: Mapping[str, str], files: Sequence[int]) -> Forked:
-        """Start a command of Python in this folder. `files`: its standard input, output and errors."""
         return Forked(ask(self._server(kind(command, env)).path, command[1:], env, str(ROOT), files))
 
     def standing(self, *words: str) -> list[str]:
@@ -106,12 +103,12 @@ class WarmPython:
         return [sys.executable, "-IS", str(ROOT / "tests" / "harness" / "warm_start.py"), server.path, *words]
 
     def _server(self, kind: str) -> WarmServer:
-        if kind not in self.servers:
-            self.servers[kind] = WarmServer(kind)
-        return self.servers[kind]
+        with self.starting:
+            if kind not in self.servers:
+                self.servers[kind] = WarmServer(kind)
+            return self.servers[kind]
 
     def close(self) -> None:
-        """End the processes, and with them those that they started."""
         while self.servers:
             self.servers.popitem()[1].close()
 
@@ -145,7 +142,6 @@ class WarmServer:
             self.process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, pass_fds=fds)
 
     def close(self) -> None:
-        """End it, and with it those that it started."""
         self.process.kill()
         self.process.wait()
         self.folder.cleanup()

@@ -25,44 +25,17 @@ from contextlib import suppress
 from typing import NamedTuple
 
 SERVERS = (
-    "anyio",
-    "asyncio",
-    "bs4",
-    "celery.apps.worker",
-    "celery.bin.celery",
-    "celery.concurrency.prefork",
-    "celery.worker.consumer",
-    "django.contrib.postgres.fields",
-    "django.core.handlers.asgi",
-    "django.core.management",
-    "django.db.backends.postgresql.base",
-    "django.forms",
-    "django.template",
-    "django.test",
-    "httpx",
-    "jsonschema",
-    "kombu.transport.redis",
-    "limits.aio.storage",
-    "num2words",
-    "psycopg_pool",
-    "pydantic",
-    "redis.asyncio",
-    "structlog",
-    "uvicorn",
-    "uvicorn.protocols.http.h11_impl",
-    "websockets",
-)
+    "anyio", "asyncio", "bs4", "celery.apps.worker", "celery.bin.celery", "celery.concurrency.prefork",
+    "celery.worker.consumer", "django.contrib.postgres.fields", "django.core.handlers.asgi", "django.core.management",
+    "django.db.backends.postgresql.base", "django.forms", "django.template", "django.test", "httpx", "jsonschema",
+    "kombu.transport.redis", "limits.aio.storage", "num2words", "psycopg_pool", "pydantic", "redis.asyncio",
+    "structlog", "uvicorn", "uvicorn.protocols.http.h11_impl", "websockets",
+)  # fmt: skip
 # The modules that web processes, workers and the sweeper read besides Django's apps; config.asgi keeps settings.
 PROJECT = (
-    "agents.management.commands.sweeper",
-    "agents.management.commands.worker",
-    "agents.tasks",
-    "config.housekeeping",
-    "config.messages",
-    "config.urls",
-    "config.web.pages",
-    "config.web.wire",
-)
+    "agents.management.commands.sweeper", "agents.management.commands.worker", "agents.tasks", "config.housekeeping",
+    "config.messages", "config.urls", "config.web.pages", "config.web.wire",
+)  # fmt: skip
 LIBRARIES = {
     "servers": SERVERS,
     "project": SERVERS,
@@ -96,7 +69,6 @@ def read_project() -> dict[str, str]:
 
 
 def forget_settings() -> None:
-    """Forget the settings, and which databases they name."""
     conf, connections = importlib.import_module("django.conf"), importlib.import_module("django.db").connections
     for each in connections.all(initialized_only=True):
         del connections[each.alias]
@@ -148,12 +120,10 @@ class Process(NamedTuple):
     asked: socket.socket
 
     def tell(self, number: int) -> None:
-        """Tell a number."""
         with suppress(BrokenPipeError):  # nobody wants to know
             self.asked.sendall(str(number).encode())
 
     def ended(self, waiting: selectors.BaseSelector) -> None:
-        """Tell its exit code."""
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         waiting.unregister(self.ends)
         os.close(self.ends)
@@ -198,7 +168,6 @@ def become(request: dict[str, object], files: list[int]) -> None:
 
 
 def main() -> None:
-    """Read the libraries, then serve; go on as what was asked for."""
     kind = sys.argv[2]
     sys.path[:1] = [os.getcwd()] if kind in ("servers", "project") else [os.path.join(os.getcwd(), CLIENT)]
     for name in LIBRARIES[kind]:

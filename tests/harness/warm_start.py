@@ -26,7 +26,6 @@ def ask(path: str, words: Sequence[str], env: Mapping[str, str], folder: str, fi
 
 
 def main(path: str, *words: str) -> None:
-    """Stand for one process."""
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)  # until there is somebody to pass them on to
     with ask(path, words, os.environ, os.getcwd(), [0, 1, 2]) as asked:
         pid = int(asked.recv(20))

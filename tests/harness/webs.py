@@ -27,7 +27,6 @@ class Shared:
         return service[1]
 
     def close(self) -> None:
-        """Stop all."""
         while self.running:
             self._stop_the_oldest()
 

@@ -17,10 +17,9 @@ PARALLEL = ("-n", "2", "--dist", "worksteal")
 def check() -> int:
     """Look for every place in this tree, and say which are gone; return 1 where one is."""
     gone = 0
-    for mutation in listed.read():
+    for mutation in (each for each in listed.read() if not each.gone):
         try:
-            if not mutation.gone:
-                mutation.find(listed.ROOT)
+            mutation.find(listed.ROOT)
         except Gone as error:
             gone = 1
             sys.stdout.write(f"{mutation.number} {mutation.module}: {error}\n")
@@ -62,20 +61,16 @@ def plant(numbers: Sequence[int]) -> int:
 
 
 def main() -> int:
-    """Do what the command line says."""
     parser = argparse.ArgumentParser(prog="tests.mutations", description=__doc__)
     parser.add_argument("command", choices=["draw", "check", "probe", "plant"])
     parser.add_argument("arguments", nargs="*", help="a seed to draw; pytest's to probe, after --; numbers to plant")
     asked = parser.parse_args()
-    match asked.command:
-        case "draw":
-            listed.write(listed.draw(int(asked.arguments[0]), 60), int(asked.arguments[0]))
-        case "probe":
-            probe(asked.arguments)
-        case "plant":
-            return plant([int(number) for number in asked.arguments])
-        case "check":
-            return check()
+    if asked.command == "draw":
+        listed.write(listed.draw(int(asked.arguments[0]), 60), int(asked.arguments[0]))
+    elif asked.command == "probe":
+        probe(asked.arguments)
+    else:
+        return check() if asked.command == "check" else plant([int(number) for number in asked.arguments])
     return 0
 
 

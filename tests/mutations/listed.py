@@ -46,19 +46,16 @@ class Mutation:
         return source, locate_site(source, self.function, self.operator, self.before, self.occurrence)
 
     def write(self, root: Path, text: str) -> str:
-        """Write `text` in the place of the site; return the module's text before. Raises Gone."""
         source, node = self.find(root)
         (root / self.module).write_text(replace_source(source, node, text))
         return source
 
 
 def read() -> list[Mutation]:
-    """Read the list."""
     return [Mutation(**entry) for entry in json.loads(LIST.read_text())["mutations"]]
 
 
 def write(mutations: Sequence[Mutation], seed: int | None = None) -> None:
-    """Write the list, without what is empty."""
     if seed is None:
         seed = json.loads(LIST.read_text())["seed"]
     entries = [{name: value for name, value in asdict(mutation).items() if value} for mutation in mutations]

@@ -31,8 +31,8 @@ PATIENCE = 600.0  # seconds without the end of a test: it hangs
 PASSED = (0, 5)  # exit codes of pytest: no test failed; there was none
 HUNG, START = "a time limit", "the start of the tests"
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.mutations.probing")
-MODULES, MIGRATED = Path("clients/typescript/node_modules"), Path(".pytest_cache/migrated")
-KEY = "from tests.harness.session import key; print(key())"
+MODULES, MIGRATED = Path("clients/typescript/node_modules"), Path(".pytest_cache/kept/migrated")
+KEY = "from tests.harness.session import migrated_digest; print(migrated_digest())"
 CLIENT = ("clients/python/src/holdpoint", "clients")  # its folders, and those of its tests
 
 

@@ -42,7 +42,6 @@ failed: set[str] = set()
 
 
 def plant_probes(mutations: Sequence[Mutation], root: Path, path: Path) -> None:
-    """Have every place in the tree at `root` write to `path` when it is passed."""
     for mutation in mutations:
         call, source = f"_reached({mutation.number})", mutation.before
         mutation.write(root, f"{call}; {source}" if mutation.operator in STATEMENTS else f"({call}, {source})[1]")
@@ -57,7 +56,6 @@ def plant_probes(mutations: Sequence[Mutation], root: Path, path: Path) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Take the tests that are wanted, in their order."""
     places = {name: place for place, name in enumerate(os.environ[WANTED].splitlines())}
     if places:
         ranks = {item: places.get(item.nodeid, places.get(item.nodeid.partition("::")[0], -1)) for item in items}
@@ -65,14 +63,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Keep which tests failed."""
     if report.failed:
         failed.add(report.nodeid)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Write when a test began and ended, on which worker, and whether it failed."""
     began = time.time()
     yield
     line = [item.nodeid, began, time.time(), os.environ.get("PYTEST_XDIST_WORKER", ""), item.nodeid in failed]

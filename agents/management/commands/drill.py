@@ -80,7 +80,7 @@ class Command(BaseCommand):
         config = parse_json(options["config"])
         environment.current(known.agent, config)
         drilled = children.drill_version_of(known)
-        children.warm(drilled)
+        children.warm(drilled, *children.others(known.spec.agent))
         answers = replace(Answers.read(options["answer"]), signals=read_signals(options["signals"]))
         wanted = options["team"] or known.agent.team
         people, team = done_in_child(drilled, lambda: _cast(options["people"], wanted))
