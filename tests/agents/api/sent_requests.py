@@ -35,22 +35,18 @@ def document() -> dict[str, Any]:
 
 
 def paths() -> list[str]:
-    """Every address that the document describes."""
     return list(document()["paths"])
 
 
 def operations() -> list[tuple[str, str, dict[str, Any]]]:
-    """Every (path, method, operation) that the document describes."""
     return [(path, method, told) for path, of in document()["paths"].items() for method, told in of.items()]
 
 
 def check_shape(found: Any, name: str) -> None:
-    """Check that what was answered is of the described shape of this name."""
     jsonschema.validate(found, {"$ref": f"#/components/schemas/{name}", "components": document()["components"]})
 
 
 def takes_a_body(path: str) -> bool:
-    """Whether what is POSTed there is read."""
     return "requestBody" in document()["paths"][path]["post"]
 
 
@@ -84,7 +80,6 @@ def reader_of(path: str) -> User:
 
 
 def address(path: str, of: Gate | None = None) -> str:
-    """The address of a described path, with the parameters that it needs."""
     asked = of or gate()
     agent = gate().run.plan.agent
     values = {"gate_id": asked.pk, "run_id": asked.run_id, "seq": 1, "agent": agent, "effect_id": 1, "name": "go"}
@@ -107,7 +102,6 @@ def ask(user: User, path: str, **query: Any) -> Any:
 
 
 def walk(user: User, path: str, **query: Any) -> list[Any]:
-    """All pages of a list, one after the other."""
     found: list[Any] = []
     cursor: str | None = ""
     while cursor is not None:
@@ -119,7 +113,6 @@ def walk(user: User, path: str, **query: Any) -> list[Any]:
 
 
 def save(run: Run, **writes: Any) -> Run:
-    """One more checkpoint of a run that nobody holds."""
     claim = claims.claim(run.pk, plan_ids=[run.plan_id], worker="test", lease=30)
     assert claim is not None
     store.save(store.load(run), writes, claim=claim, header=Header("step", "propose", "review"), status="queued")

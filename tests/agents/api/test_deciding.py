@@ -43,7 +43,6 @@ def post(user: User, gate: Gate, *, key: str = "", noun: str = "decisions", **bo
 
 
 def preview(user: User, gate: Gate, **body: Any) -> Any:
-    """Ask what a decision on what stands would do."""
     return post(user, gate, noun="impacts", **body)
 
 

@@ -84,12 +84,11 @@ def test_a_gate_says_who_must_agree_and_who_has() -> None:
 
 
 def test_an_edit_is_what_stands_until_the_gate_says_how_it_was_decided_by_whom_and_what_may_run() -> None:
-    team = make_team()
-    gate = make_gate(policy=make_policy(team, quorum=2))
+    gate = make_gate(policy=make_policy(team := make_team(), quorum=2, whole_state=True))
     decide(gate, bob(team))
     decide(gate, mira(team), "edit", arguments=edit_amount(gate, "80.00"))
     found = ask(ann(team), f"/api/gates/{gate.pk}")
-    assert found["proposal"] == 2
+    assert (found["proposal"], found["whole_state"]) == (2, True)
     assert found["card"]["actions"][0]["arguments"]["amount"] == "80.00"
     voices = [(voice["name"], voice["counts"]) for voice in found["agreement"]["voices"]]
     assert voices == [("Bob Lindqvist", False), ("Mira Sandoval", True)]
@@ -115,7 +114,7 @@ def test_a_rejection_and_an_answer_are_told() -> None:
     assert (rejected["kind"], rejected["then"], rejected["back_to"]) == ("rejected", "back", "propose")
     assert (rejected["feedback"], rejected["effects"], rejected["to_run"]) == ("Only the second came back.", [], None)
     answered = ask(ann(team), f"/api/gates/{asked.pk}")
-    assert answered["card"]["question"] == make_question().question
+    assert (answered["card"]["question"], answered["whole_state"]) == (make_question().question, False)
     value = answered["outcome"]["answer"]
     assert encode_canonical(value) == encode_canonical({"choice": "happened", "value": {"huge": 2**64, "share": 1.0}})
 
@@ -131,15 +130,6 @@ def test_what_does_not_match_its_digest_is_not_shown() -> None:
     assert "do not match their digest" in refusal(signed_in(ann(team)).get(f"/api/gates/{spoiled.pk}"), 409)["detail"]
 
 
-def test_a_gate_says_whether_the_whole_state_may_be_sent() -> None:
-    team = make_team()
-    for allowed in (False, True):
-        gate = make_gate(policy=make_policy(team, name=f"whole {allowed}", whole_state=allowed))
-        assert ask(ann(team), f"/api/gates/{gate.pk}")["whole_state"] is allowed
-    asked = make_gate(policy=make_policy(team, name="asks", whole_state=True), card=make_question(), kind="recovery")
-    assert ask(ann(team), f"/api/gates/{asked.pk}")["whole_state"] is False
-
-
 def send(by: User, gate: Gate, noun: str, status: int = 201, /, **body: Any) -> dict[str, Any]:
     """Order something of the gate's desk by a token of one's own."""
     client = bearing(make_token(by, TokenScope.SEE, TokenScope.DECIDE)[1])
@@ -149,7 +139,7 @@ def send(by: User, gate: Gate, noun: str, status: int = 201, /, **body: Any) -> 
     return found
 
 
-def test_a_claim_is_made_named_to_whoever_decides_over_it_taken_over_and_released() -> None:
+def test_a_claim_is_named_to_whoever_decides_over_it_taken_over_released_and_the_gate_handed_over() -> None:
     team = make_team()
     gate, one, other = make_gate(team=team), ann(team), bob(team)
     claim = send(one, gate, "claims")["desk"]["claim"]
@@ -163,11 +153,6 @@ def test_a_claim_is_made_named_to_whoever_decides_over_it_taken_over_and_release
     assert (read["by"], read["you"]) == ("Bob Lindqvist", False)
     assert send(other, gate, "releases")["desk"]["claim"] is None
     assert not GateClaim.objects.filter(gate=gate).exists()
-
-
-def test_a_gate_is_handed_over_to_one_who_may() -> None:
-    team = make_team()
-    gate, one, other = make_gate(team=team), ann(team), bob(team)
     assert send(one, gate, "reassignments", person=other.username, reason="Please")["desk"]["asked"] == "Bob Lindqvist"
     for body in ({"person": "nobody"}, {}, {"person": other.username, "team": team.name}, {"person": "\0"}):
         assert send(one, gate, "reassignments", 422, reason="Please", **body)["code"] == "invalid"
@@ -209,16 +194,9 @@ def test_the_gate_tells_when_the_decision_takes_effect_and_the_undo_takes_it_bac
     second = undo(client, gate, "k1", decision=made.pk)
     assert (second.json()["id"], second["Idempotency-Replayed"]) == (made.pk, "true")
     assert now(gate).settles_as == "approved"
-
-
-def test_an_undo_is_refused_once_closed_and_where_the_policy_has_no_window() -> None:
-    team = make_team()
-    gate, person = make_held(team), ann(team)
-    decide(gate, person)
     end_window(gate)
-    assert undo(signed_in(person), gate).json()["code"] == "too_late"
-    other = make_gate(policy=make_policy(team, name=unique("now")))
-    assert undo(signed_in(person), other).json()["code"] == "no_undo"
+    assert undo(client, gate).json()["code"] == "too_late"
+    assert undo(client, make_gate(policy=make_policy(team, name=unique("now")))).json()["code"] == "no_undo"
 
 
 def receipt(user: User, gate: Gate) -> Any:

@@ -46,33 +46,26 @@ def stands(run: Run) -> tuple[int, int]:
     return Checkpoint.objects.filter(run_id__in=kin.values("pk")).count(), kin.count()
 
 
-def test_an_order_is_done_as_its_impact_said(ledger: str) -> None:
+def test_asking_writes_nothing_and_an_order_is_done_as_its_impact_said_or_refused_with_what_is_true_now(
+    ledger: str,
+) -> None:
     run = booked(ledger)
-    client, to = member(run), before(run, "plan")
-    told = post(client, run, "impacts", {"kind": "rewind", "at": to, "feedback": "Once more."})
-    assert told.status_code == 200
-    impact = told.json()
-    check_shape(impact, "ImpactAnswer")
-    assert {row["step"]: row["verdict"] for row in impact["rows"]}["plan"] == "will"
-    seq = run.seq
-    done = post(client, run, "rewinds", {"to": to, "feedback": "Once more.", "seen": impact["digest"]})
-    assert (done.status_code, done.json()["status"], done.json()["seq"]) == (200, "queued", seq + 1)
+    client, to, was = member(run), before(run, "plan"), Run.objects.values().get(pk=run.pk)
+    for kind, more in (("edit", {"patch": SIZE}), ("fork", {"patch": SIZE}), ("rewind", {"feedback": "Once more."})):
+        told = post(client, run, "impacts", {"kind": kind, "at": to, **more})
+        assert told.status_code == 200
+        check_shape(told.json(), "ImpactAnswer")
+    assert Run.objects.values().get(pk=run.pk) == was
+    assert stands(run)[1] == 1
+    assert {row["step"]: row["verdict"] for row in told.json()["rows"]}["plan"] == "will"
+    stale = refusal(post(client, run, "rewinds", {"to": to, "seen": "00" * 32}), 409)
+    assert stale["code"] == "impact_changed"
+    check_shape(stale["impact"], "ImpactAnswer")
+    assert Run.objects.values().get(pk=run.pk) == was
+    done = post(client, run, "rewinds", {"to": to, "feedback": "Once more.", "seen": told.json()["digest"]})
+    assert (done.status_code, done.json()["status"], done.json()["seq"]) == (200, "queued", run.seq + 1)
     check_shape(done.json(), "RunSummary")
     assert state(run)["feedback"][0]["text"] == "Once more."
-
-
-def test_asking_writes_nothing_and_what_was_seen_and_is_no_longer_true_answers_with_what_is(ledger: str) -> None:
-    run = booked(ledger)
-    client, before_ = member(run), Run.objects.values().get(pk=run.pk)
-    for kind, more in (("rewind", {}), ("edit", {"patch": SIZE}), ("fork", {"patch": SIZE})):
-        assert post(client, run, "impacts", {"kind": kind, "at": 1, **more}).status_code == 200
-    assert Run.objects.values().get(pk=run.pk) == before_
-    assert not Run.objects.filter(lineage=run.pk, forked_from__isnull=False).exists()
-    told = refusal(post(client, run, "rewinds", {"to": 1, "seen": "00" * 32}), 409)
-    assert told["code"] == "impact_changed"
-    check_shape(told["impact"], "ImpactAnswer")
-    assert Run.objects.get(pk=run.pk).status == "completed"
-    assert post(client, run, "rewinds", {"to": 1, "seen": told["impact"]["digest"]}).status_code == 200
 
 
 def test_a_rewind_and_an_edit_that_are_sent_twice_are_done_once(ledger: str) -> None:

@@ -54,13 +54,10 @@ def caller(web: str) -> Iterator[Any]:
 
 
 def agents(gate: Gate) -> str:
-    """A token of the agent that asks."""
     return make_token(ann(gate.team), team=gate.team, agent=gate.run.plan.agent)[1]
 
 
 class Answered(threading.Thread):
-    """A request under way in the background."""
-
     def __init__(self, client: httpx.Client, path: str, **query: Any) -> None:
         super().__init__(daemon=True)
         self.client, self.path, self.query = client, path, query
@@ -71,7 +68,6 @@ class Answered(threading.Thread):
         self.answer = self.client.get(self.path, params=self.query)
 
     def told(self) -> Any:
-        """What it answered."""
         self.join(PATIENCE)
         assert self.answer is not None, "it still waits"
         assert self.answer.status_code == 200, self.answer.text
@@ -261,7 +257,6 @@ class Crowd:
         await ask_door(self.door, send, "/api/gates/1/outcome", b"wait=60", [(b"authorization", sender)])
 
     async def wait(self) -> list[asyncio.Task[None]]:
-        """Let all of them wait."""
         polls = [asyncio.create_task(self.poll(sender)) for sender in self.senders]
         while len(self.asked) < len(polls) or self.inside:
             await asyncio.sleep(0)
@@ -271,7 +266,6 @@ class Crowd:
         await self.layer.group_send("waiting.gate.1", {"type": "event"})
 
     def again(self) -> list[bytes]:
-        """The senders for whom the view was asked once more."""
         return [sender for sender, why in self.asked if why == TOLD]
 
 
@@ -315,7 +309,6 @@ async def test_nobody_is_answered_by_a_view_that_was_asked_before_its_event(monk
 
 
 def follow(user: User, after: str, **query: Any) -> list[dict[str, Any]]:
-    """Everything after a cursor, page by page."""
     found: list[dict[str, Any]] = []
     more = True
     while more:
@@ -329,7 +322,7 @@ def busy() -> tuple[Group, Group, str]:
     before = str(commit_order.newest_cursor())
     support, finance = make_team(may=MEMBER), make_team("Finance", may=REVIEWER)
     policy = make_policy(support, groups=(finance,))
-    for _ in range(3):
+    for _ in range(2):
         make_gate()
         make_gate(policy=policy)
         save(make_run(team=support), mailed=True)
@@ -384,8 +377,7 @@ def test_a_place_that_the_database_has_not_come_to_is_gone() -> None:
 
 
 def test_a_place_that_no_reader_may_come_to_yet_is_not_ahead() -> None:
-    team = make_team()
-    reader = ann(team)
+    reader = ann(team := make_team())
     with psycopg.connect(os.environ["DATABASE_URL"]) as other:
         other.execute("SELECT pg_current_xact_id()")
         make_gate(team=team)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,17 +13,12 @@ from checkpoints.models import Event, Run
 from tests.agents.api.test_doors import refusal
 from tests.agents.api.test_orders import post
 from tests.agents.pages.moves.sent_orders import member
+from tests.agents.waits.conftest import own_agents
 from tests.factories import REVIEWER, ann, make_team
 from tests.factories.driven_runs import advance, make_run, state
 from tests.factories.tokens import bearing, make_token
-from tests.harness.known_agents import knowing_only
 
-
-@pytest.fixture(autouse=True)
-def own_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Know the agents that wait."""
-    with knowing_only("tests.agents.waits.waiting_agents", settings, monkeypatch):
-        yield
+__all__ = ["own_agents"]
 
 
 def test_a_signal_is_kept_and_wakes_the_run_that_waits_for_it() -> None:

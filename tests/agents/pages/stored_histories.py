@@ -32,7 +32,6 @@ class Walk:
         self.go_on()
 
     def go_on(self) -> None:
-        """Claim the run, and stand at its head."""
         Run.objects.filter(pk=self.run.pk, status=Run.Status.QUEUED).update(wake_at=None)
         claim = claims.claim(self.run.pk, plan_ids=[self.run.plan_id], worker="walk", lease=60)
         assert claim is not None, f"{self.run} is not there to be claimed"
@@ -40,14 +39,12 @@ class Walk:
         self.at: Snapshot = store.load(self.fresh())
 
     def fresh(self) -> Run:
-        """The run as the database has it."""
         self.run.refresh_from_db()
         return self.run
 
     def save(
         self, step: str, writes: Mapping[str, Write], then: str, *, kind: str = "step", took: float = 0.4, **how: Any
     ) -> Snapshot:
-        """One step, in `took` seconds. `how` is passed on to the store: status, reason, notes."""
         ran = kind in ("step", "gate", "reused")
         header = Header(
             kind, step, then, took_us=int(took * 1_000_000), attempt=how.pop("attempt", 1),
@@ -61,14 +58,12 @@ class Walk:
         return self.at
 
     def rewind(self, seq: int, then: str, writes: Mapping[str, Write] | None = None) -> Snapshot:
-        """Move the head to the checkpoint of that number."""
         target = store.load_checkpoint(Checkpoint.objects.get(run=self.run, seq=seq).pk)
         header = Header("rewind", "review", then)
         self.at = store.move_head(target, dict(writes or {}), claim=self.claim, header=header)
         return self.at
 
     def fail(self, step: str, error: str = "TimeoutError: the shop did not answer", attempt: int = 1) -> Failure:
-        """One attempt of `step` that did not land."""
         trace = f'Traceback (most recent call last):\n  File "refunds.py", line 41, in {step}\n{error}\n'
         return Failure.objects.create(
             run=self.run, base=self.at.id, step=step, attempt=attempt, error=error, traceback=trace.encode()
@@ -91,12 +86,10 @@ class Walk:
         return row
 
     def release(self, status: str, reason: str = "", *, freeze: bool = False) -> Run:
-        """Let go of the run."""
         claims.release(self.claim, status=status, reason=reason, by=actors.SYSTEM, freeze=freeze)
         return self.fresh()
 
     def ask(self, **how: Any) -> Gate:
-        """Stop at the next step's gate."""
         Run.objects.filter(pk=self.run.pk).update(status=Run.Status.QUEUED, lease_until=None)
         return make_gate(run=self.fresh(), **how)
 

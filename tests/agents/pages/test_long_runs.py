@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from agents.pages.run import effects
 from agents.pages.run import story as run_story
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint
@@ -13,6 +16,13 @@ from tests.harness.signed_in_clients import signed_in
 
 MOST = 12  # statements of one page, those for the session, the person and the frame included
 LONG = "A letter of some pages. " * 2_000  # more than a row holds: it is a chunk of its own
+
+
+@pytest.fixture(autouse=True)
+def window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a run be long sooner."""
+    monkeypatch.setattr(run_story, "WINDOW", 12)
+    monkeypatch.setattr(effects, "EFFECTS", 12)
 
 
 def test_a_long_run_is_told_in_windows_and_its_newest_effects_are_drawn_or_all_on_demand() -> None:
@@ -34,8 +44,7 @@ def test_a_long_run_is_told_in_windows_and_its_newest_effects_are_drawn_or_all_o
 
 def lived(turns: int) -> Walk:
     """A run of which there is all to tell: effects, notes, failures, gates, rewinds, what was reused, and forks."""
-    team = make_team()
-    walk = begin(team, started_by=bob(team))
+    walk = begin(team := make_team(), started_by=bob(team))
     walk.save("find_order", {"order": {"number": "A-1", "letter": LONG}}, "propose")
     for turn in range(turns):
         walk.fail("propose")

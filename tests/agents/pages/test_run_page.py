@@ -1,37 +1,40 @@
-"""The run's page and the list of runs: who may see them, what they say, and what they do not let through."""
+"""The run's page and the list of runs: what they say, what they do not let through, and both in a real browser."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
+from django.db.models.functions import Now
 from django.test import Client
+from playwright.sync_api import Page, expect
 
 from agents.pages import run_list
 from checkpoints import actors, store
 from checkpoints.errors import Fenced
 from checkpoints.models import Checkpoint, Run
-from tests.agents.pages.stored_histories import ORDER, begin, held, sent_back
+from tests.agents.pages.stored_histories import ORDER, PROPOSAL, begin, held, sent_back
 from tests.factories import (
-    READER,
-    REVIEWER,
     ann,
     bob,
     decide,
-    eve,
+    make_card,
     make_plan,
     make_run,
     make_spec,
     make_team,
-    make_user,
-    mira,
     unique,
 )
+from tests.harness.browser_checks import check_each_look, watched
+from tests.harness.examples import trying_all
 from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import signed_in
+
+NewPage = Callable[..., Page]
 
 
 def page_of(run: Run, user: User, query: str = "") -> str:
@@ -41,45 +44,7 @@ def page_of(run: Run, user: User, query: str = "") -> str:
 
 
 def text_of(html: str) -> str:
-    """What a reader reads, without the markup."""
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
-
-
-def addresses(run: Run) -> list[str]:
-    root = f"/runs/{run.pk}/"
-    return [
-        root,
-        f"{root}timeline/",
-        f"{root}events/",
-        f"{root}verification/",
-        f"{root}checkpoints/2/",
-        f"{root}checkpoints/2/value?at=/order",
-    ]
-
-
-def test_members_see_every_part_of_a_run_and_no_cache_keeps_it() -> None:
-    team = make_team()
-    run = held(team).run
-    client = signed_in(bob(team))
-    for address in addresses(run):
-        response = client.get(address)
-        assert (address, response.status_code) == (address, 200)
-        assert "no-store" in response["Cache-Control"]
-        assert client.post(address).status_code == 405
-    assert client.get(f"{addresses(run)[0]}cancellations/").status_code == 405
-
-
-def test_whoever_may_not_see_a_run_is_told_that_there_is_none() -> None:
-    run, hidden = held().run, held(make_team(may=())).run
-    finance = make_team("Finance", may=REVIEWER)
-    for client, each in (
-        (signed_in(eve()), run), (signed_in(mira(finance)), run), (signed_in(bob(hidden.team)), hidden),
-    ):  # fmt: skip
-        assert [client.get(address).status_code for address in addresses(each)] == [404] * 6
-        assert client.post(f"/runs/{each.pk}/cancellations/").status_code == 404
-    for address in [*addresses(run), "/runs/"]:
-        response = Client().get(address)
-        assert (response.status_code, response["Location"].split("?")[0]) == (302, "/accounts/login/")
 
 
 def test_a_held_run_says_where_and_its_events_are_told_newest_first_in_words() -> None:
@@ -96,8 +61,7 @@ def test_a_held_run_says_where_and_its_events_are_told_newest_first_in_words() -
 
 
 def test_the_rejected_branch_stays_readable_with_who_and_why() -> None:
-    team = make_team()
-    reviewer = bob(team)
+    reviewer = bob(team := make_team())
     walk = sent_back(team, by=reviewer)
     text = text_of(page_of(walk.fresh(), reviewer))
     assert "by Bob Lindqvist, back to “Propose”: Only the frames came back." in text
@@ -107,8 +71,7 @@ def test_the_rejected_branch_stays_readable_with_who_and_why() -> None:
 
 
 def test_what_a_step_noted_and_a_title_are_text_and_hidden_characters_are_badged() -> None:
-    team = make_team()
-    walk = begin(team, title="<script>alert(1)</script>")
+    walk = begin(team := make_team(), title="<script>alert(1)</script>")
     walk.save("find_order", {"order": ORDER}, "propose", notes=["<img src=x> \u202egnp"])
     html = page_of(walk.fresh(), bob(team))
     assert "<script>alert" not in html
@@ -117,8 +80,7 @@ def test_what_a_step_noted_and_a_title_are_text_and_hidden_characters_are_badged
 
 
 def test_a_failed_attempt_and_a_failed_run_say_where_and_why() -> None:
-    team = make_team()
-    walk = begin(team)
+    walk = begin(team := make_team())
     walk.fail("find_order", "ConnectError: <refused>")
     walk.save("find_order", {"order": ORDER}, "propose", attempt=2)
     html = page_of(walk.fresh(), bob(team))
@@ -133,8 +95,7 @@ def test_a_failed_attempt_and_a_failed_run_say_where_and_why() -> None:
 
 
 def test_a_frozen_run_names_the_last_checkpoint_that_verifies() -> None:
-    team = make_team()
-    walk = begin(team)
+    walk = begin(team := make_team())
     walk.save("find_order", {"order": ORDER}, "propose")
     walk.save("propose", {"mailed": True}, "review")
     with connection.cursor() as cursor:
@@ -148,8 +109,7 @@ def test_a_frozen_run_names_the_last_checkpoint_that_verifies() -> None:
 
 
 def test_verifying_says_that_the_chain_holds_or_what_is_wrong() -> None:
-    team = make_team()
-    run = held(team).run
+    run = held(team := make_team()).run
     client = signed_in(bob(team))
     assert "chain verified" in client.get(f"/runs/{run.pk}/verification/").content.decode()
     with connection.cursor() as cursor:
@@ -160,8 +120,7 @@ def test_verifying_says_that_the_chain_holds_or_what_is_wrong() -> None:
 
 
 def test_effects_are_told_with_what_can_and_what_cannot_be_undone() -> None:
-    team = make_team()
-    walk = begin(team)
+    walk = begin(team := make_team())
     walk.effect("pay")
     walk.save("pay", {"payment": {"id": "p1"}}, "reply")
     walk.effect("reply", "unknown", irreversible=True, error="ReadTimeout")
@@ -172,8 +131,7 @@ def test_effects_are_told_with_what_can_and_what_cannot_be_undone() -> None:
 
 
 def test_the_live_part_is_a_fragment_that_leaves_a_chosen_checkpoint_alone() -> None:
-    team = make_team()
-    run = held(team).run
+    run = held(team := make_team()).run
     client = signed_in(bob(team))
     follows = client.get(f"/runs/{run.pk}/timeline/").content.decode()
     stays = client.get(f"/runs/{run.pk}/timeline/?at=2&still=1").content.decode()
@@ -201,8 +159,7 @@ def cancelled(client: Client, run: Run, **form: str) -> Any:
 
 
 def test_cancelling_ends_the_run_and_withdraws_its_gate_without_rejecting() -> None:
-    team = make_team()
-    gate = held(team)
+    gate = held(team := make_team())
     response = cancelled(signed_in(bob(team)), gate.run, reason="Sent twice.")
     assert (response.status_code, response["Location"]) == (302, f"/runs/{gate.run_id}/")
     gate.refresh_from_db()
@@ -215,8 +172,7 @@ def test_cancelling_ends_the_run_and_withdraws_its_gate_without_rejecting() -> N
 
 
 def test_cancelling_fences_the_worker_that_has_the_run_and_says_first_what_stays_done_outside() -> None:
-    team = make_team()
-    walk = begin(team)
+    walk = begin(team := make_team())
     walk.effect("reply", irreversible=True)
     walk.save("reply", {"mailed": True}, "pay")
     text = text_of(page_of(walk.fresh(), bob(team)))
@@ -227,18 +183,8 @@ def test_cancelling_fences_the_worker_that_has_the_run_and_says_first_what_stays
         walk.save("find_order", {"order": ORDER}, "propose")
 
 
-def test_cancelling_is_refused_to_those_who_may_only_look() -> None:
-    team = make_team(may=READER)
-    gate = held(team)
-    client = signed_in(make_user("Rita Reader", team))
-    assert cancelled(client, gate.run).status_code == 403
-    assert "Cancel the run" not in client.get(f"/runs/{gate.run_id}/").content.decode()
-    assert Run.objects.get(pk=gate.run_id).status == "waiting"
-
-
 def test_the_runs_of_my_teams_come_newest_first_with_what_they_wait_for() -> None:
-    team = make_team()
-    gate = held(team, title="Refund for Marit")
+    gate = held(team := make_team(), title="Refund for Marit")
     newer = begin(team, title="Refund for Nils").run
     begin(make_team(), title="Not of my team")
     html = signed_in(bob(team)).get("/runs/").content.decode()
@@ -251,8 +197,7 @@ def test_the_runs_of_my_teams_come_newest_first_with_what_they_wait_for() -> Non
 
 
 def test_a_status_filters_an_unknown_one_does_not_and_what_waits_for_me_is_a_list_of_its_own() -> None:
-    team = make_team()
-    person = ann(team)
+    person = ann(team := make_team())
     mine, own, running = held(team).run_id, held(team, started_by=person).run_id, begin(team).run.pk
     assert shown(person, "status=waiting") == {mine, own}
     assert shown(person, "status=mine") == {mine}
@@ -334,3 +279,56 @@ def test_a_page_of_the_list_is_read_in_twelve_statements() -> None:
         with sent() as statements:
             assert client.get(f"/runs/{query}").status_code == 200
         assert len(statements) <= 12, statements
+
+
+def open_run(new_page: NewPage, user: Any, run: Run, query: str = "", **options: Any) -> Page:
+    page = new_page(user, **options)
+    page.goto(f"/runs/{run.pk}/{query}")
+    expect(page.locator("hp-live")).to_have_attribute("data-live", "on")
+    return page
+
+
+def test_each_checkpoint_appears_as_it_is_saved_and_the_inspector_follows(new_page: NewPage) -> None:
+    page = new_page(bob(team := make_team()))
+    page.goto("/runs/")
+    expect(page.locator("hp-live")).to_have_attribute("data-live", "on")
+    walk = begin(team)
+    expect(page.locator(f"#run-{walk.run.pk}")).to_contain_text("Running")
+    page.goto(f"/runs/{walk.run.pk}/")
+    expect(page.locator("hp-live")).to_have_attribute("data-live", "on")
+    page.evaluate("window.stays = true")
+    walk.save("find_order", {"order": ORDER}, "propose")
+    expect(page.locator("#timeline")).to_contain_text("2 checkpoints")
+    expect(page.locator("#cp-title")).to_have_text("Checkpoint 2, after “Find order”")
+    walk.save("propose", {"proposal": PROPOSAL}, "review")
+    walk.ask(card=make_card())
+    expect(page.locator("#run-head")).to_contain_text("Held at “Review”")
+    expect(page.locator(".cp[data-status=held]")).to_contain_text("Review")
+    page.keyboard.press("k")
+    expect(page.locator("#cp-title")).to_have_text("Checkpoint 2, after “Find order”")
+    page.keyboard.press("j")
+    expect(page.locator("#cp-title")).to_have_text("Checkpoint 3, after “Propose”")
+    page.get_by_role("link", name="Whole state").click()
+    expect(page.locator("#inspect .tree")).to_contain_text("proposal")
+    page.get_by_role("link", name="Verify the chain").click()
+    expect(page.locator("#verify")).to_contain_text("chain verified")
+    assert page.evaluate("window.stays") is True
+    page.reload()
+    expect(page.locator("#inspect .tree")).to_contain_text("proposal")
+
+
+@pytest.mark.examples
+def test_the_pages_are_accessible_and_never_wider_than_the_screen(new_page: NewPage) -> None:
+    reviewer = bob(team := make_team())
+    walk = sent_back(team, by=reviewer)
+    walk.fail("review")
+    page = new_page(reviewer)
+    run = walk.ask().run
+    for status in ("completed", "failed", "cancelled"):
+        ended = make_run(team=team, plan=run.plan)
+        Run.objects.filter(pk=ended.pk).update(status=status, finished_at=Now())
+    said = watched(page)
+    parts = ["", "?view=state&at=6", "checkpoints/5/", "events/?family=saves&before=3"] if trying_all() else []
+    for address in (*(f"/runs/{run.pk}/{part}" for part in parts), "/runs/", f"/agents/{run.plan.agent}/"):
+        assert check_each_look(page, address, said) == []
+    expect(page.locator(".meter rect[data-status]")).to_have_count(3)

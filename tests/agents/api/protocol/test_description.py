@@ -78,7 +78,6 @@ def test_the_page_about_the_api_names_every_scope_and_no_address_that_is_not_the
 
 
 def shapes(of: type[Schema] = Schema) -> Iterator[type[Schema]]:
-    """Every shape of a body or an answer that the API has."""
     for shape in of.__subclasses__():
         yield from (shape, *shapes(shape))
 
@@ -184,29 +183,17 @@ def test_a_name_that_compression_weakened_still_counts_and_a_refusal_has_none() 
     assert "ETag" not in refused
 
 
-def enumerations(told: Any) -> Iterator[list[Any]]:
-    """Every enumeration below."""
-    if isinstance(told, dict):
-        if isinstance(told.get("enum"), list):
-            yield told["enum"]
-        for part in told.values():
-            yield from enumerations(part)
-    for part in told if isinstance(told, list) else ():
-        yield from enumerations(part)
-
-
 def test_no_value_of_an_enumeration_is_empty() -> None:
     """A client that is made from the description has no name for one."""
-    found = list(enumerations(document()))
+    found = re.findall(r'"enum": (\[.*?\])', json.dumps(document()))
     assert len(found) > 20
-    assert not [each for each in found if "" in each]
+    assert not [each for each in found if "" in json.loads(each)]
 
 
 TEXT = (Path(settings.BASE_DIR) / "docs/api.md").read_text()
 
 
 def started(world: World) -> subprocess.Popen[str]:
-    """The page's short example, by a shell."""
     (script,) = re.findall(r"^```sh\n(.*?)^```", TEXT, re.M | re.S)
     command = ["bash", "-euo", "pipefail", "-c", script]
     return subprocess.Popen(command, env=os.environ | world.env, text=True, stdout=subprocess.PIPE)

@@ -15,7 +15,6 @@ from django.contrib.auth.models import User
 from django.test import Client, RequestFactory
 from limits.storage import memory
 
-from agents.access import address_of
 from agents.api.protocol import limits
 from agents.api.protocol.waiting import AGAIN, TOLD
 from tests.agents.api.sent_requests import address
@@ -167,14 +166,6 @@ def test_a_token_that_was_known_and_is_revoked_is_known_no_more(settings: Any) -
     type(token).objects.filter(pk=token.pk).update(revoked_at=token.created_at)
     refusal(ask(sent, "192.0.2.3"), 401)
     refusal(ask(sent, "192.0.2.3"), 429)
-
-
-def test_whom_an_address_stands_for() -> None:
-    for said, counted in (
-        ("192.0.2.7", "192.0.2.7"), ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"), ("::ffff:192.0.2.7", "192.0.2.7"),
-        ("", ""), ("a socket", "a socket"),
-    ):  # fmt: skip
-        assert address_of(RequestFactory().get("/", REMOTE_ADDR=said)) == counted
 
 
 def test_what_is_remembered_of_strangers_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:

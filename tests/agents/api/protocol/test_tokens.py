@@ -33,12 +33,10 @@ EACH = [(path, method, told) for path, method, told in operations() if "/device/
 
 
 def scope_of(told: dict[str, Any]) -> str | None:
-    """The scope that the description says a token needs."""
     return next((way["token"][0] for way in told["security"] if "token" in way), None)
 
 
 def send(client: Client, path: str, method: str) -> Any:
-    """Ask for it as whoever has the token."""
     if method == "get":
         return client.get(address(path))
     return client.post(address(path), example(path), content_type="application/json")
@@ -77,8 +75,9 @@ def test_a_token_that_opens_nothing_is_told_so_everywhere() -> None:
     assert tokens.revoke(revoked, by=actors.SYSTEM)
     type(off).objects.filter(pk=off.pk).update(is_active=False)
     unknown = sent[:-1] + ("A" if sent[-1] != "A" else "B")
-    for client in map(bearing, (sent, other, third, unknown, "\x7f\xff")):
-        for path, method, _ in EACH:
+    clients = [bearing(each) for each in (sent, other, third, unknown, "\x7f\xff")]
+    for number, (path, method, _) in enumerate(EACH):
+        for client in clients if number % 8 == 0 else [clients[number % 5]]:
             assert "/tokens/" in refusal(send(client, path, method), 401)["detail"]
 
 
@@ -169,7 +168,6 @@ def test_that_it_was_used_is_kept_and_it_is_revoked_once() -> None:
 
 
 def run_command(*arguments: str) -> tuple[str, str]:
-    """What `manage.py token` printed, and what it said beside."""
     out, err = StringIO(), StringIO()
     call_command("token", *arguments, stdout=out, stderr=err)
     return out.getvalue().strip(), err.getvalue()

@@ -16,7 +16,6 @@ WRITE = ("write_file", {"path": "notes.md", "content": "one\ntwo\n"})
 
 
 def start(endpoint: Endpoint, *script: Script, task: str = "Tidy the desk.", team: Group | None = None) -> Run:
-    """A queued run of the assistant."""
     endpoint.script = list(script)
     return make_run("assistant", team=team, task=task)
 
@@ -27,5 +26,4 @@ def begun(endpoint: Endpoint, *script: Script, **more: Any) -> Run:
 
 
 def calling(*calls: tuple[str, Any], text: str = "") -> Reply:
-    """A turn that makes these calls."""
     return Reply(text, calls)

@@ -29,7 +29,6 @@ def endpoint(shared_endpoint: Endpoint) -> Endpoint:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the assistant works."""
     path = tmp_path / "desk"
     path.mkdir()
     return path
@@ -37,7 +36,6 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def assistant(settings: Any, endpoint: Endpoint, folder: Path) -> Iterator[None]:
-    """Know this agent and no other, and this world."""
     from agents.definition import registry  # Django is set up only after this file is read
 
     settings.HOLDPOINT_AGENTS = ["agents.examples.assistant"]

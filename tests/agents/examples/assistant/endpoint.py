@@ -26,8 +26,6 @@ Messages = list[dict[str, Any]]
 
 @dataclass
 class Reply:
-    """What one request gets."""
-
     text: str = ""
     calls: Sequence[tuple[str, Any]] = ()  # (tool, arguments as JSON values, or as a text that is sent as it is)
     finish: str = ""
@@ -70,7 +68,6 @@ class Endpoint:
 
     @property
     def conversation(self) -> Messages:
-        """The newest request's messages."""
         messages: Messages = self.requests[-1]["messages"]
         return messages
 
@@ -97,8 +94,6 @@ def running() -> Iterator[Endpoint]:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection."""
-
     protocol_version = "HTTP/1.1"
     wbufsize = -1
 

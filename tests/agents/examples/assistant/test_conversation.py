@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agents.definition.plan_builder import plan_of
-from agents.examples.assistant import Assistant
 from agents.examples.assistant.conversation import Message, count_tokens, shorten
 from agents.questions import answering
 from agents.runner import engine
@@ -116,11 +114,6 @@ def test_ids_that_name_no_action_are_replaced_in_the_conversation_too(endpoint: 
     assert asked == told == ["call00100", "call00101", "call00102"]
 
 
-def test_a_model_that_never_ends_is_a_persons_matter() -> None:
-    """steps/test_policies.py has what a guard does."""
-    assert plan_of(Assistant).step("think").loop_guard == 60
-
-
 def test_free_calls_need_no_gate(endpoint: Endpoint, folder: Any) -> None:
     (folder / "a.txt").write_text("hello")
     run = begun(endpoint, calling(("list_files", {}), ("read_file", {"path": "a.txt"})), DONE)
@@ -207,7 +200,6 @@ HEAD = [{"role": "system", "content": "how"}, {"role": "user", "content": "task"
 
 
 def talk(first: int, last: int) -> list[Message]:
-    """Turns of two calls with their results."""
     messages = []
     for turn in range(first, last):
         ids = [f"c{turn}-0", f"c{turn}-1"]
@@ -217,7 +209,7 @@ def talk(first: int, last: int) -> list[Message]:
     return messages
 
 
-@pytest.mark.parametrize("turns", [1, 2, 3, 50])
+@pytest.mark.parametrize("turns", [1, 3, 50])
 @pytest.mark.parametrize("budget", [10, 1000, 10_000])
 def test_what_stays_is_the_beginning_and_whole_turns_of_which_the_newest_is_not_torn_apart(
     turns: int, budget: int

@@ -1,24 +1,31 @@
-"""What the pages say of the assistant: how to set it up, what a run took, and what it came to."""
+"""What the pages say of the assistant: how to set it up, what it says now, what a run took, and what it came to."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import call_command
+from playwright.sync_api import Page, expect
 
 from agents import AgentError
 from agents.examples.assistant import Assistant
 from agents.models import Spoken
-from checkpoints.models import Run
+from checkpoints.models import Checkpoint, Run
 from checkpoints.store import claims
 from tests.agents.pages.test_run_page import page_of, text_of
 from tests.factories import MEMBER, ann, bob, eve, make_team
-from tests.factories.driven_runs import advance_to_rest, answer, decide, open_gate
+from tests.factories.driven_runs import advance_to_rest, answer, decide, open_gate, state
+from tests.harness.browser_checks import check, is_live, watched
+from tests.harness.racing_threads import race
 from tests.harness.session import ROOT
 from tests.harness.signed_in_clients import signed_in
+from tests.harness.waiting import PATIENCE
 
 from .assistant_runs import DONE, WRITE, begun, start
 from .endpoint import KEY, Endpoint, Reply
@@ -105,3 +112,34 @@ def test_whoever_may_not_see_the_run_does_not_hear_the_model_speak_either(endpoi
     heard: Any = signed_in(bob(team)).get(address)
     assert (heard.status_code, "&lt;b&gt;First&lt;/b&gt; I" in heard.content.decode()) == (200, True)
     assert signed_in(bob(team)).post(address).status_code == 405
+
+
+WORDS = "<b>First</b> I look at the desk. Then I write all of it down. And this comes last."
+
+
+def test_words_appear_while_the_model_speaks_and_are_gone_when_they_are_saved(
+    new_page: Callable[..., Page], endpoint: Endpoint
+) -> None:
+    """The model stops before its last words until they were looked at."""
+    team, unsaid = make_team(), threading.Event()
+    page = new_page(bob(team), viewport={"width": 390, "height": 800})
+    said = watched(page)
+    run = start(endpoint, Reply(WORDS, held=unsaid, slow=0.1), team=team)
+    page.goto(f"/runs/{run.pk}/")
+    is_live(page)
+    with ThreadPoolExecutor(1) as worker:
+        working = worker.submit(race, [lambda: advance_to_rest(Run.objects.get(pk=run.pk))])
+        spoken = page.locator("#spoken")
+        expect(spoken).to_contain_text("<b>First</b> I")
+        expect(spoken).to_contain_text("not saved yet")
+        assert Checkpoint.objects.filter(run=run, step="think").count() == 0
+        assert check(page, "", said) == []
+        without = signed_in(bob(team)).get(f"/runs/{run.pk}/").content.decode()
+        assert "&lt;b&gt;First&lt;/b&gt; I" in without
+        unsaid.set()
+        assert [ended.status for ended in working.result(PATIENCE)] == ["completed"]
+    expect(spoken).to_contain_text("in the agent")
+    expect(spoken).not_to_contain_text("not saved yet")
+    expect(page.locator("#run-head")).to_contain_text("Completed")
+    assert state(run)["answer"] == WORDS
+    assert not Spoken.objects.filter(run=run).exists()

@@ -47,14 +47,12 @@ def situations(draw: st.DrawFn) -> Situation:
 
 
 def plan(shop: Shop, rule: str = "most work remaining") -> list[int]:
-    """The starts of a first schedule."""
     starts = repair.time_jobs(shop, repair.sequence_jobs(shop, rule))
     assert starts is not None
     return starts
 
 
 def make_waiting_run(*, config: dict[str, Any] | None = None, **input: Any) -> Run:
-    """A run of the small shop that waits at its gate."""
     given = {"source": {"name": "three", "text": THREE}, **input}
     run = start_run("jobshop", given, by=actors.SYSTEM, team=make_team(), config={"seconds": 0.5, **(config or {})})
     return advance_to_rest(run)

@@ -14,7 +14,6 @@ from agents.definition.agent import RunInfo
 from agents.errors import ConfigRefused, InputRefused
 from agents.examples.jobshop import JobShop, shop, solver
 from agents.moves import rewind
-from approvals.errors import Invalid
 from checkpoints.models import Checkpoint
 from tests.factories import make_user
 from tests.factories.driven_runs import advance_to_rest, answer, decide, effects, open_gate, state, trail
@@ -33,7 +32,6 @@ FIVE = """5 5
 
 
 def sheets(floor: Path) -> list[dict[str, Any]]:
-    """What hangs on the board."""
     return [json.loads(file.read_text()) for file in sorted(floor.glob("*.json"))]
 
 
@@ -76,18 +74,6 @@ def test_the_schedule_that_a_person_chooses_and_no_other_goes_to_the_board_and_a
     assert advance_to_rest(run).status == "completed"
     [second] = sheets(floor)
     assert (second["key"] != sheet["key"], state(run)["chosen"]) == (True, "global")
-
-
-def test_nothing_is_published_without_an_answer_and_a_rejection_stops_the_run(floor: Path) -> None:
-    run = make_waiting_run()
-    with pytest.raises(Invalid, match="Choose one of the answers"):
-        decide(run, "approve")
-    with pytest.raises(Invalid):
-        answer(run, "neither")
-    assert open_gate(run).status == "open"
-    decide(run, "reject", then="stop", comment="Neither.")
-    assert advance_to_rest(run).status == "cancelled"
-    assert sheets(floor) == []
 
 
 def test_a_job_that_a_reviewer_wants_kept_is_kept_by_both_the_next_time() -> None:
@@ -161,19 +147,19 @@ def test_an_input_that_is_no_shop_or_breaks_no_machine_of_it_is_refused_at_the_d
 
 def test_files_and_folders_become_inputs_and_a_bad_one_is_named_with_its_lines(tmp_path: Path) -> None:
     assert len(JobShop.inputs_from(BUNDLED)) == 10
-    [one] = JobShop.inputs_from(BUNDLED / "ta01.txt")
-    assert one["source"]["name"] == "ta01"
-    wrong = tmp_path / "wrong.txt"
-    wrong.write_text("2 1\n0 5\n0 x\n")
-    with pytest.raises(AgentError, match="line 3: “x” is no whole number"):
-        JobShop.inputs_from(wrong)
-    with pytest.raises(AgentError, match="No such file"):
-        JobShop.inputs_from(tmp_path / "nothing.txt")
+    assert [each["source"]["name"] for each in JobShop.inputs_from(BUNDLED / "ta01.txt")] == ["ta01"]
     (tmp_path / "empty").mkdir()
-    with pytest.raises(AgentError, match="There is no file"):
-        JobShop.inputs_from(tmp_path / "empty")
+    (tmp_path / "wrong.txt").write_text("2 1\n0 5\n0 x\n")
+    for name, words in (
+        ("wrong.txt", "line 3: “x” is no whole number"),
+        ("none.txt", "No such file"),
+        ("empty", "no file"),
+    ):
+        with pytest.raises(AgentError, match=words):
+            JobShop.inputs_from(tmp_path / name)
 
 
+@pytest.mark.long
 def test_importing_the_agent_does_not_import_the_solver() -> None:
     known = "{'ortools', 'numpy'} & set(sys.modules)"
     code = f"import sys, django; django.setup(); import agents.examples.jobshop.solver; sys.exit(bool({known}))"

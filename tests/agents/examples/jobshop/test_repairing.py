@@ -34,7 +34,6 @@ def broken(machine: int, since: int, until: int, still: frozenset[int] = frozens
 
 
 def faults(now: Situation, starts: list[int]) -> list[str]:
-    """What the independent checker finds."""
     rows = make_repair(now, starts, seconds=0.0, how="").operations
     plan = make_schedule(now.shop, now.planned)
     return check.find_faults(now.shop.jobs, rows, stop=now.down, before=plan.operations)

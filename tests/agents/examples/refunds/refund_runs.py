@@ -35,12 +35,10 @@ def past_doubts(run: Run) -> Run:
 
 
 def arguments(run: Run, action: str, **changes: Any) -> dict[str, Any]:
-    """The arguments of an edit: what stands, with changes."""
     standing = open_gate(run).standing().card.action(action)
     assert standing is not None
     return {action: {**standing.arguments, **changes}}
 
 
 def edit(run: Run, action: str, *, by: User | None = None, **changes: Any) -> Decision:
-    """Approve the run's gate with changes."""
     return decide(run, "edit", by=by, arguments=arguments(run, action, **changes))

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from agents.examples import orders
 from agents.examples.money import Money, amounts_in, show_money
 from agents.examples.orders import Order
-from agents.examples.refunds import rules, texts
+from agents.examples.refunds import rules
 from agents.examples.refunds.mail import read_ticket
 from agents.examples.refunds.state import Feedback, Reason, Ticket
 
@@ -74,6 +74,7 @@ def test_a_bundled_mail_is_given_what_the_rules_say(name: str, number: str | Non
         ("20418", ["1.264,10 €"], "1264.10"),
         ("20418", ["€9,999.00"], "1446.80"),  # never more than is left of the payment
         ("20418", ["I do not like this at all"], "1446.80"),
+        ("20418", ["USD 20.00", "$20", "20.00 PLN"], "1446.80"),  # in another currency than the order's
         ("20409", ["only the bottles, without shipping"], "23.00"),
         ("20409", ["no shipping", "sorry, do add the postage"], "106.00"),
         ("20418", ["€10.00", "only the lenses"], "162.80"),  # the latest wins
@@ -85,20 +86,6 @@ def test_one_feedback_after_another_changes_the_amount(number: str, feedback: li
     assert str(draft_of(number, Reason.NEVER_ARRIVED, *feedback).amount) == amount
     spent = find(number).model_copy(update={"refunded": Decimal("2000.00")})
     assert rules.draft_refund(spent, Reason.NEVER_ARRIVED, "").amount == 0
-
-
-def test_the_agent_says_what_it_heeded_what_it_could_not_read_and_what_was_edited() -> None:
-    feedback = [words_of("only the lenses; please apologise"), words_of("hm", by="Bob Lindqvist")]
-    draft = rules.draft_refund(find("20418"), Reason.RETURNED, "", feedback)
-    words = texts.summarise(draft, draft.amount)
-    assert "As Ann Okafor asked: only 2 x Prescription lenses, an apology in the reply." in words
-    assert "I could not apply the feedback from Bob Lindqvist; the proposal is unchanged." in words
-    assert "That makes €162.80." in words
-    assert texts.summarise(draft, Decimal("64.10")).endswith("A reviewer made it €64.10; I had €162.80.")
-    assert "We apologise" in texts.write_letter("Marit Ellery", draft)
-    for foreign in ("USD 20.00", "$20", "20.00 PLN"):  # in another currency than the order's
-        draft = draft_of("20418", Reason.NEVER_ARRIVED, foreign)
-        assert (draft.fixed, draft.unheeded) == (None, ["Ann Okafor"])
 
 
 def assess(number: str, amount: str, *feedback: Feedback, **changes: Any) -> tuple[str, list[str]]:
@@ -131,15 +118,15 @@ def test_the_risk_rises_with_the_amount(number: str, amount: str, level: str, re
             {"from_address": ""},
             "The mail comes from an unknown sender, and order 20391 was placed with another address",
         ),
+        ({"wants": "39.00", "wants_currency": "USD"}, "The customer asks for $39.00, and the order was paid in EUR"),
+        ({"wants": "500.00"}, "The customer asks for €500.00, and €28.80 is left of the payment"),
         ({"reply_to": "x@y.example"}, "The mail wants its answer at another address; the reply does not go there"),
     ],
 )
-def test_what_an_honest_mail_does_not_have_makes_a_small_refund_dangerous(
-    changes: dict[str, object], reason: str
-) -> None:
+def test_what_is_strange_makes_a_small_refund_dangerous(changes: dict[str, object], reason: str) -> None:
     level, reasons = assess("20391", "1.00", **changes)
     assert level == "high"
-    assert reason in reasons
+    assert any(reason in each for each in reasons)
     level, reasons = assess("20391", "1.00", words_of("half"))
     assert (level, "Sent back with feedback by Ann Okafor" in reasons) == ("medium", True)
 
@@ -185,7 +172,6 @@ OTHER = LINE.replace("1,A", "2,A")
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's own file of orders."""
     monkeypatch.setenv("HOLDPOINT_REFUNDS_ORDERS", str(tmp_path / "mine.csv"))
     return tmp_path / "mine.csv"
 

@@ -22,6 +22,7 @@ from tests.factories import make_team
 from tests.factories.driven_runs import advance_to_rest, answer, decide, open_gate
 from tests.harness.session import ROOT
 
+from . import test_mail, test_rules
 from .conftest import World
 from .refund_runs import edit
 
@@ -29,10 +30,15 @@ TABLE = ROOT / "docs" / "refunds.md"
 AT_RISK = "high"
 Row = Callable[["Shop"], object]
 ROWS: dict[str, Row] = {}
-VARIATIONS = {  # of which test_mail.py and test_rules.py have the rule
-    "none of these reasons", "anything else in the number's word", "a sender who imitates the customer's address",
-    "another currency", "more asked for than is left", "plain text and HTML that agree", "an odd charset",
-}  # fmt: skip
+BY_RULE = {  # of which a test of the rule has what is read, or found
+    "none of these reasons": test_rules.test_a_bundled_mail_is_given_what_the_rules_say,
+    "anything else in the number's word": test_mail.test_every_number_is_named_and_what_only_looks_like_one,
+    "a sender who imitates the customer's address": test_rules.test_what_is_strange_makes_a_small_refund_dangerous,
+    "another currency": test_rules.test_what_is_strange_makes_a_small_refund_dangerous,
+    "more asked for than is left": test_rules.test_what_is_strange_makes_a_small_refund_dangerous,
+    "plain text and HTML that agree": test_mail.test_forms_of_a_mail_that_name_other_amounts_or_orders_decide_nothing,
+    "an odd charset": test_mail.test_words_survive_the_charsets_that_programs_know_and_others_decide_nothing,
+}
 HEAD = refunds_orders.BUNDLED.read_text().splitlines()[0] + "\n"
 NUMBERS = itertools.count(30001)  # the provider remembers every order's payment
 
@@ -60,7 +66,7 @@ class Shop:
         message["To"], message["Subject"] = "service@shop.example", more.get("subject", "A refund, please")
         if more.get("reply_to"):
             message["Reply-To"] = more["reply_to"]
-        message.set_content(text, subtype=more.get("kind", "plain"), charset=more.get("charset", "utf-8"))
+        message.set_content(text, subtype=more.get("kind", "plain"))
         if more.get("html"):
             message.add_alternative(more["html"], subtype="html")
         raw = f"From: {sender}\n".encode() + message.as_bytes()
@@ -101,22 +107,10 @@ def row(first: str) -> Callable[[Row], Row]:
 
 def test_every_row_of_the_table_has_its_mail() -> None:
     lines = [line for line in TABLE.read_text().splitlines() if line.startswith("| ")]
-    assert [line.split("|")[1].strip() for line in lines[1:]] == list(ROWS)
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "first_cell" in metafunc.fixturenames:
-        cases = [pytest.param(each, marks=pytest.mark.long if each in VARIATIONS else ()) for each in ROWS]
-        metafunc.parametrize("first_cell", cases)
-
-
-def test_the_agent_does_what_the_row_says(first_cell: str, shop: Shop) -> None:
-    ROWS[first_cell](shop)
-    assert outbox.outbox == []
+    assert sorted(line.split("|")[1].strip() for line in lines[1:]) == sorted([*ROWS, *BY_RULE])
 
 
 def card(run: Run, step: str) -> Card:
-    """What the gate shows at which the run waits."""
     gate = open_gate(run)
     assert (gate.step, gate.kind) == (step, Gate.Kind.REVIEW)
     return gate.standing().card
@@ -140,7 +134,6 @@ def asks_for_facts(run: Run, title: str, risk: str = "medium") -> Card:
 
 
 def type_number(run: Run, number: str) -> Run:
-    """Answer with the order's number."""
     edit(run, "facts", order_number=number)
     return advance_to_rest(run)
 
@@ -178,12 +171,6 @@ def faulty(shop: Shop) -> None:
     proposes(shop.mail(f"Order {shop.order(LAMP, CORD)} is faulty."), "60.00")
 
 
-@row("none of these reasons")
-def goodwill(shop: Shop) -> None:
-    asked = proposes(shop.mail(f"Order {shop.order()} is not as nice as I thought."), "4.00")
-    assert "No return and nothing missing. Suggest a 10 % goodwill refund." in asked.summary
-
-
 row("no order number")(lambda shop: asks_for_facts(shop.mail("The lamp is broken."), "no order number found"))
 
 
@@ -216,11 +203,6 @@ def lookalike(shop: Shop) -> None:
     asks_for_facts(shop.mail(turned), f"the order number “{number[::-1]}” only looks like one")
 
 
-row("anything else in the number's word")(
-    lambda shop: asks_for_facts(shop.mail(f"Order A{shop.order()} never arrived."), "no order number found")
-)
-
-
 @row("the same mail again")
 def same_mail(shop: Shop) -> None:
     text = f"Order {shop.order()} never arrived."
@@ -233,26 +215,11 @@ def same_mail(shop: Shop) -> None:
     proposes(shop.mail(text), "45.00")
 
 
-def from_another(shop: Shop, sender: str) -> None:
-    number = shop.order()
+@row("an order that is not the sender's")
+def from_another(shop: Shop) -> None:
+    number, sender = shop.order(), "m.ellery@quickmail.example"
     run = shop.mail(f"Order {number} never arrived.", sender=f"Marit Ellery <{sender}>")
     doubts(run, f"The mail comes from {sender}, and order {number} was placed with another address", yes="45.00")
-
-
-row("an order that is not the sender's")(lambda shop: from_another(shop, "m.ellery@quickmail.example"))
-row("a sender who imitates the customer's address")(lambda shop: from_another(shop, "marit@fernh\u043ellow.example"))
-
-
-@row("another currency")
-def other_currency(shop: Shop) -> None:
-    run = shop.mail(f"Order {shop.order()} never arrived, I want my USD 39.00.")
-    doubts(run, "The customer asks for $39.00, and the order was paid in EUR", yes="45.00")
-
-
-@row("more asked for than is left")
-def too_much_asked(shop: Shop) -> None:
-    run = shop.mail(f"Order {shop.order()} is not so nice, give me €500.00.")
-    doubts(run, "The customer asks for €500.00, and €45.00 is left of the payment", yes="4.00")
 
 
 @row("less left than the rules give")
@@ -306,21 +273,6 @@ def other_forms(shop: Shop) -> None:
     assert "The mail was hard to read: its plain text and its HTML name different amounts or orders" in asked.reasons
 
 
-@row("plain text and HTML that agree")
-def same_forms(shop: Shop) -> None:
-    text = f"Order {shop.order()} never arrived."
-    asked = proposes(shop.mail(text, html=f"<style>p{{margin:0}}</style><p>{text}</p>"), "45.00")
-    assert asked.risk == "low"
-    assert [quote.pointer for quote in asked.quotes] == ["/ticket/text"]
-
-
-@row("an odd charset")
-def odd_charset(shop: Shop) -> None:
-    run = shop.mail(f"Order {shop.order()} never arrived.", charset="cp037")
-    asked = asks_for_facts(run, "no order number found", AT_RISK)
-    assert "The mail was hard to read: its character set is unknown (cp037)" in asked.reasons
-
-
 @row("words far below, or invisible characters")
 def far_below(shop: Shop) -> None:
     text = f"Order {shop.order()} is not as nice as I thought." + "\n" * 30 + "It never arrived."
@@ -341,6 +293,12 @@ def unknown_currency(shop: Shop) -> None:
     assert (gate.kind, gate.step) == (Gate.Kind.RECOVERY, "find_order")
     assert re.search(r"orders\.csv, line 3, currency", gate.asked.summary)
     proposes(shop.mail(f"Order {good} never arrived."), "45.00")
+
+
+@pytest.mark.parametrize("first_cell", ROWS)
+def test_the_agent_does_what_the_row_says(first_cell: str, shop: Shop) -> None:
+    ROWS[first_cell](shop)
+    assert outbox.outbox == []
 
 
 def test_no_leads_to_a_reply_that_refuses_and_pays_nothing(shop: Shop) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from agents.examples.research import Research, Turn, search_corpus, trim_turns
-from agents.moves import rewind
+from agents.examples.research import Research
 from agents.runs.start import start_run
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.models import Run
 from tests.factories import ann, decide, make_team
 from tests.factories.driven_runs import advance, state
+from tests.harness.known_agents import fixtures_of
 from tests.harness.session import ROOT
 
+own_agents = fixtures_of("agents.examples.research")[0]
 QUESTIONS = ROOT / "agents" / "examples" / "research" / "questions.json"
 
 
@@ -22,7 +23,6 @@ def make_research() -> Run:
 
 
 def settled(run: Run) -> Run:
-    """The run, once it and its children are at rest."""
     for _ in range(10):
         before = list(Run.objects.filter(team=run.team).order_by("pk").values_list("seq", "status", "version"))
         for each in Run.objects.filter(team=run.team, status__in=["queued", "running"]).order_by("pk"):
@@ -34,12 +34,10 @@ def settled(run: Run) -> Run:
 
 
 def children(run: Run) -> list[Run]:
-    """The inquiries, in the order of their questions."""
     return list(Run.objects.filter(parent=run).order_by("pk"))
 
 
 def gates(run: Run) -> list[Gate]:
-    """The open gates of its inquiries, oldest first."""
     return list(Gate.objects.open().select_related("run__plan", "policy").filter(run__parent=run).order_by("pk"))
 
 
@@ -60,36 +58,3 @@ def test_two_of_five_inquiries_ask_and_decided_in_the_other_order_they_make_one_
     assert asked[1:] == state(run)["questions"]
     assert "cubic metre" not in report  # restricted, and refused
     assert "fender of the north quay" in report  # restricted, and allowed
-
-
-def test_rewound_it_takes_over_what_is_there_and_asks_only_a_changed_question_again() -> None:
-    run = make_research()
-    for gate in gates(run):
-        decide(gate, ann(run.team))
-    assert settled(run).status == "completed"
-    before = {child.pk: child.seq for child in children(run)}
-    rewind.rewind(run, to=2, by=ann(run.team))
-    assert settled(run).status == "completed"
-    assert {child.pk: child.seq for child in children(run)} == before
-    changed = "How many boats land at the south quay?"
-    rewind.edit(run, at=2, patch=[{"op": "replace", "path": "/questions/2", "value": changed}], by=ann(run.team))
-    assert settled(run).status == "completed"
-    assert [child.title for child in children(run) if child.pk not in before] == [changed]
-    assert all(child.status == "completed" for child in children(run))  # the old one has nothing to undo
-    assert "Nineteen boats" in state(run)["report"]
-    assert "mean tidal range" not in state(run)["report"]
-
-
-def test_a_conversation_that_is_too_long_is_summed_up() -> None:
-    turns = [Turn(role="reader", text=f"{number} " + "word " * 40) for number in range(12)]
-    kept = trim_turns(turns, 900)
-    assert kept[0].role == "summary"
-    assert sum(len(turn.text) for turn in kept[1:]) <= 900
-    assert kept[1:] == turns[-len(kept) + 1 :]
-    assert all(f"reader: {number} " in kept[0].text for number in range(12 - len(kept) + 1))
-
-
-def test_passages_are_found_by_the_words_they_share() -> None:
-    found = search_corpus("How much power do the turbines give the cranes?", 2)
-    assert [each.source for each in found] == ["wind", "wind"]
-    assert search_corpus("xyzzy", 4) == []

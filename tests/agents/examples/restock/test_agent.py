@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 from django.core import mail as outbox
 
+from agents.examples.restock import Restock
+from agents.runs.start import start_run
 from approvals.errors import Invalid
 from approvals.models import Decision, Gate
+from checkpoints import actors
+from checkpoints.models import Run
 from tests.agents.examples.refunds.conftest import World
-from tests.agents.examples.restock.restock_runs import made, make_restock
-from tests.factories import ann, decide
+from tests.factories import ann, decide, make_team
 from tests.factories.driven_runs import advance_to_rest, open_gate, state
+from tests.harness.session import ROOT
 from tests.harness.signed_in_clients import form_of, post, signed_in
+
+SHELVES: Path = ROOT / "agents" / "examples" / "restock" / "shelves"
+
+
+def make_restock(number: int = 0, *, team: Group | None = None) -> Run:
+    input = Restock.inputs_from(SHELVES)[number]
+    return advance_to_rest(start_run("restock", input, by=actors.SYSTEM, team=team or make_team()))
+
+
+def made(world: World, kind: str, run: Run) -> list[dict[str, Any]]:
+    """What the supplier ("orders") or the till ("prices") made of a run, oldest first."""
+    keys = set(run.effects.values_list("key", flat=True))
+    return [each for each in world.http.get(f"/{kind}").json()["items"] if each["key"] in keys]
 
 
 def test_one_gate_asks_for_three_and_a_yes_orders_reprices_and_writes_to_those_who_wait(world: World) -> None:
@@ -67,32 +86,18 @@ def test_an_order_edited_a_price_refused_and_a_message_answered_for_make_one_rep
     assert ("order", "/purchase/lines/0/quantity") in [(said["action"], said["pointer"]) for said in now["feedback"]]
 
 
-def gate_of_restock() -> Gate:
-    return open_gate(make_restock())
-
-
 def changed(gate: Gate, change: str, form: dict[str, str], **headers: str) -> Any:
-    """Press a button of the form."""
     client = signed_in(ann(gate.team))
     return client.post(f"/gates/{gate.pk}/forms/", {**form, "change": change}, headers=headers)
 
 
-def arguments(gate: Gate, action_id: str = "order") -> dict[str, Any]:
-    found = Gate.objects.get(pk=gate.pk).standing().card.action(action_id)
-    assert found is not None
-    answer: dict[str, Any] = found.arguments
-    return answer
-
-
-def order_of(gate: Gate) -> dict[str, str]:
-    """The mark that the page posts for the order's lines."""
-    return {"args.order!order/lines": "".join(f"/{at}" for at in range(len(arguments(gate)["lines"])))}
+LINES = {"args.order!order/lines": "/0/1/2"}  # as the page posts which lines the order has
 
 
 def test_a_button_draws_the_page_or_with_script_the_one_form_anew_with_all_that_was_typed() -> None:
-    gate = gate_of_restock()
+    gate = open_gate(make_restock())
     typed = {"args.order/lines/0/quantity": "50", "args.message/subject": "Soon", "comment": "my words"}
-    answer = changed(gate, "args.order/lines:add", form_of(gate, "", **order_of(gate), **typed))
+    answer = changed(gate, "args.order/lines:add", form_of(gate, "", **LINES, **typed))
     page = answer.content.decode()
     assert answer.status_code == 200
     assert 'name="args.order/lines/~new1/sku"' in page
@@ -102,7 +107,7 @@ def test_a_button_draws_the_page_or_with_script_the_one_form_anew_with_all_that_
     assert re.search(r'name="verdict\.order" value="edit"[^>]* checked', page)
     assert not Decision.objects.filter(gate=gate).exists()
 
-    form = form_of(gate, "", **order_of(gate), **{"args.order/lines/0/quantity": "50"})
+    form = form_of(gate, "", **LINES, **{"args.order/lines/0/quantity": "50"})
     page = changed(gate, "args.order/lines/1:up", form, **{"X-Fragment": "form"}).content.decode()
     assert page.lstrip().startswith('<div class="action-form" id="form-args.order">')
     assert page.count('class="action-form"') == 1
@@ -113,24 +118,8 @@ def test_a_button_draws_the_page_or_with_script_the_one_form_anew_with_all_that_
     assert changed(gate, "args.order/lines:add", form).status_code == 409
 
 
-def test_lines_that_were_moved_taken_out_and_added_are_what_runs() -> None:
-    gate = gate_of_restock()
-    before = arguments(gate)["lines"]
-    new = {"sku": before[0]["sku"], "quantity": "7", "price": "6.40"}
-    form = {f"args.order/lines/~new1/{name}": text for name, text in new.items()} | {
-        "args.order!order/lines": "/2/1/~new1",
-        "args.order/lines/~new1/needed_by": "2026-03-06T08:15",
-        "args.order!zone/lines/~new1/needed_by": "+01:00",
-        "args.order/lines/~new1/note": "",
-    }
-    assert post(ann(gate.team), gate, form_of(gate, "edit", **form)).status_code == 303
-    after = arguments(gate)["lines"]
-    assert after[:2] == [before[2], before[1]]
-    assert after[2] == {**new, "quantity": 7, "needed_by": "2026-03-06T08:15:00+01:00", "note": None}
-
-
 def test_a_time_that_the_browser_sends_back_without_its_seconds_is_no_edit() -> None:
-    gate = gate_of_restock()
-    line = arguments(gate)["lines"][0]["needed_by"]
+    gate = open_gate(make_restock())
+    line = gate.asked.actions[0].arguments["lines"][0]["needed_by"]
     form = {"args.order/lines/0/needed_by": line[:16], "args.order!zone/lines/0/needed_by": line[19:]}
     assert post(ann(gate.team), gate, form_of(gate, "approve", **form)).status_code == 303

