@@ -99,14 +99,10 @@ class Steps(Agent):
 
 
 class Milestones(Steps):
-    """Saves at milestones."""
-
     name = "milestones"
     checkpoints = "milestones"
 
 
 class Effects(Steps):
-    """Saves before effects and gates."""
-
     name = "effects"
     checkpoints = "effects"

@@ -6,10 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
-from agents import Agent, AgentError, step
-from agents.definition.plan_builder import plan_of
 from agents.models import Memo, Wait
 from agents.moves import rewind
 from agents.session import deferred_saves
@@ -40,7 +37,6 @@ def ledger(tmp_path: Path) -> Path:
 
 
 def ran(ledger: Path) -> list[str]:
-    """The lines of the ledger."""
     return ledger.read_text().splitlines()
 
 
@@ -165,19 +161,3 @@ def test_an_edit_reuses_what_was_saved_together_step_by_step(ledger: Path) -> No
     assert (open_gate(run).step, state(run)["last"]) == ("review", "1! prepared")
     assert [line.split()[0] for line in ran(ledger)][5:] == ["sum_up", "prepare", "review"]
     assert trail(run)[-4:] == [("reused", "begin"), ("reused", "work"), ("step", "sum_up"), ("step", "prepare")]
-
-
-def test_a_misspelt_frequency_is_refused() -> None:
-    class Odd(Agent):
-        name = "odd"
-        checkpoints = "never"
-
-        class State(BaseModel):
-            done: bool = False
-
-        @step
-        def go(self) -> None:
-            """Do nothing."""
-
-    with pytest.raises(AgentError, match="checkpoints='never'"):
-        plan_of(Odd)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import new_class
 from typing import Any, cast
 
@@ -21,8 +22,6 @@ from tests.factories.driven_runs import make_run
 
 
 class Money(BaseModel):
-    """A state of two fields."""
-
     amount: int = 0
     log: list[str] = []
 
@@ -47,105 +46,22 @@ def takes_anything(self: Any, **fields: Any) -> None:
 
 @step
 def writes_unknown(self: Any) -> dict[str, Any]:
-    """Write what is not there."""
     return {"price": 1}
 
 
 @step
 def writes_unreadably(self: Any, amount: int) -> dict[str, Any]:
-    """Write what cannot be read from the source."""
     built = {"amount": amount}
     return built
 
 
-@step(writes=["price"])
-def declares_unknown(self: Any) -> None:
-    """Declare what is not there."""
+def under(options: Any) -> Any:
+    """A method that does nothing, under a decorator."""
 
+    def method(self: Any) -> None:
+        """Do nothing."""
 
-@step(title="Two\nlines")
-def titled_on_two_lines(self: Any) -> None:
-    """A title that is no title."""
-
-
-@step(title="Pay \u202eyap")
-def titled_with_what_nobody_sees(self: Any) -> None:
-    """A title that turns its letters around."""
-
-
-@step(title="plain")
-def titled_as_another(self: Any) -> None:
-    """A title that another step has."""
-
-
-@effect(guarded=False)
-def says_nothing(self: Any) -> None:
-    """Neither undo nor irreversible."""
-
-
-@effect(guarded=False, undo="undo_it", irreversible=True)
-def says_both(self: Any) -> None:
-    """Both."""
-
-
-@effect(guarded=False, undo="nowhere")
-def undone_by_nothing(self: Any) -> None:
-    """An undo that is not there."""
-
-
-@effect(guarded=False, undo="plain")
-def undone_by_a_step(self: Any) -> None:
-    """An undo that is in the flow."""
-
-
-@effect(guarded=False, irreversible=True, then="nowhere")
-def goes_on_with_nothing(self: Any) -> None:
-    """Go on with what is not there."""
-
-
-@effect(irreversible=True)
-def guarded_by_nobody(self: Any) -> None:
-    """No gate allows it."""
-
-
-@effect(irreversible=True)
-def pay(self: Any) -> None:
-    """An effect for gates to allow."""
-
-
-@step
-def plain(self: Any) -> None:
-    """A plain step."""
-
-
-@gate(allows=["nowhere"])
-def allows_unknown(self: Any) -> None:
-    """Allow what is not there."""
-
-
-@gate(allows=["plain"])
-def allows_a_step(self: Any) -> None:
-    """Allow what is no effect."""
-
-
-@gate(on_reject="nowhere")
-def rejects_to_nowhere(self: Any) -> None:
-    """Go back to nothing."""
-
-
-@gate(on_expire="nowhere")
-def expires_to_nowhere(self: Any) -> None:
-    """Go on to nothing."""
-
-
-@gate(edits=["price"])
-def edits_unknown(self: Any) -> None:
-    """Edit what is not there."""
-
-
-@gate(feedback="amount")
-def feeds_back_into_no_list(self: Any) -> None:
-    """Put feedback where no list is."""
+    return options(method)
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -153,26 +69,33 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"one": takes_anything}, r"takes \*fields"),
     ({"one": writes_unknown}, "writes price, which is not a field"),
     ({"one": writes_unreadably}, "cannot be read from `return built`"),
-    ({"one": declares_unknown}, "writes price, which is not a field"),
-    ({"one": says_nothing}, "has no undo and is not declared irreversible"),
-    ({"one": says_both, "undo_it": lambda self: None}, "keep one of the two"),
-    ({"one": undone_by_nothing}, "undone by nowhere, which is not a method"),
-    ({"one": undone_by_a_step, "plain": plain}, "which is a step of the flow"),
-    ({"one": goes_on_with_nothing}, "goes on with nowhere, which is not a step"),
-    ({"one": guarded_by_nobody}, "No gate allows the effect made.one"),
-    ({"one": allows_unknown}, "allows nowhere, which is not an effect"),
-    ({"one": allows_a_step, "plain": plain}, "allows plain, which is not an effect"),
-    ({"one": rejects_to_nowhere}, "unknown step nowhere in on_reject"),
-    ({"one": expires_to_nowhere}, "unknown step nowhere in on_expire"),
-    ({"one": edits_unknown}, "edit price, which is not a field"),
-    ({"one": titled_on_two_lines}, "one line of plain words"),
-    ({"one": titled_with_what_nobody_sees}, "one line of plain words"),
-    ({"one": titled_as_another, "plain": plain}, "are both called"),
-    ({"one": feeds_back_into_no_list}, "feedback into amount, which is not a list field"),
+    ({"one": under(step(writes=["price"]))}, "writes price, which is not a field"),
+    ({"one": under(effect(guarded=False))}, "has no undo and is not declared irreversible"),
+    (
+        {"one": under(effect(guarded=False, undo="undo_it", irreversible=True)), "undo_it": lambda self: None},
+        "keep one of the two",
+    ),
+    ({"one": under(effect(guarded=False, undo="nowhere"))}, "undone by nowhere, which is not a method"),
+    ({"one": under(effect(guarded=False, undo="plain")), "plain": under(step())}, "which is a step of the flow"),
+    (
+        {"one": under(effect(guarded=False, irreversible=True, then="nowhere"))},
+        "goes on with nowhere, which is not a step",
+    ),
+    ({"one": under(effect(irreversible=True))}, "No gate allows the effect made.one"),
+    ({"one": under(gate(allows=["nowhere"]))}, "allows nowhere, which is not an effect"),
+    ({"one": under(gate(allows=["plain"])), "plain": under(step())}, "allows plain, which is not an effect"),
+    ({"one": under(gate(on_reject="nowhere"))}, "unknown step nowhere in on_reject"),
+    ({"one": under(gate(on_expire="nowhere"))}, "unknown step nowhere in on_expire"),
+    ({"one": under(gate(edits=["price"]))}, "edit price, which is not a field"),
+    ({"one": under(step(title="Two\nlines"))}, "one line of plain words"),
+    ({"one": under(step(title="Pay \u202eyap"))}, "one line of plain words"),
+    ({"one": under(step(title="plain")), "plain": under(step())}, "are both called"),
+    ({"one": under(gate(feedback="amount"))}, "feedback into amount, which is not a list field"),
     ({}, "has no steps"),
-    ({"name": "Not A Name", "one": plain}, "needs a `name`"),
-    ({"version": "1 beta", "one": plain}, "needs a `version`"),
-    ({"State": dict, "one": plain}, "needs a class State"),
+    ({"name": "Not A Name", "one": under(step())}, "needs a `name`"),
+    ({"version": "1 beta", "one": under(step())}, "needs a `version`"),
+    ({"checkpoints": "never", "one": under(step())}, "checkpoints='never'"),
+    ({"State": dict, "one": under(step())}, "needs a class State"),
 ]
 
 
@@ -197,8 +120,12 @@ def test_a_step_defined_twice_is_refused() -> None:
                 """Second."""
 
 
-def test_of_two_agents_of_one_name_and_version_neither_is_used(settings: Any) -> None:
-    settings.HOLDPOINT_AGENTS = ["tests.factories.sample_agents", "tests.agents.serving.rival_agents"]
+def test_of_two_agents_of_one_name_and_version_neither_is_used(
+    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rivals.py").write_text("from tests.factories.sample_agents import Hopper\nclass Rival(Hopper): ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    settings.HOLDPOINT_AGENTS = ["tests.factories.sample_agents", "rivals"]
     registry.forget()
     assert ("hopper", "1") not in registry.agents()
     assert ("payer", "1") in registry.agents()
@@ -206,27 +133,16 @@ def test_of_two_agents_of_one_name_and_version_neither_is_used(settings: Any) ->
     assert "Rival and tests.factories.sample_agents.Hopper are both hopper 1, so neither is used; raise one's" in fault
 
 
-def made_twice() -> tuple[Any, Any]:
-    """The same step without a title and with one."""
-
-    def without() -> Any:
-        @step
-        def one(self: Any) -> None:
-            """Do it."""
-
-        return one
-
-    def with_one() -> Any:
-        @step(title="Do it")
-        def one(self: Any) -> None:
-            """Do it."""
-
-        return one
-
-    return without(), with_one()
+class Untitled:
+    @step
+    def one(self: Any) -> None:
+        """Do it."""
 
 
-untitled_step, titled_step = made_twice()
+class Titled:
+    @step(title="Do it")
+    def one(self: Any) -> None:
+        """Do it."""
 
 
 def conditional(self: Any, amount: int) -> Any:
@@ -259,7 +175,7 @@ def test_the_plan_says_what_the_declaration_says() -> None:
 
 def test_the_code_hash_covers_the_step_and_its_declared_helpers_only() -> None:
     def made(method: Callable[..., Any], **options: Any) -> str:
-        return plan_of(agent(one=step(**options)(method), two=plain)).step("one").code_hash
+        return plan_of(agent(one=step(**options)(method), two=under(step()))).step("one").code_hash
 
     assert made(conditional) == made(conditional)
     assert made(conditional) != made(conditional, uses=[inner_helper])
@@ -282,7 +198,7 @@ def test_the_code_hash_covers_no_title(more: str) -> None:
 
 
 def test_a_title_stands_in_the_plan_and_changes_no_code() -> None:
-    bare, titled = (plan_of(agent(one=method, two=plain)) for method in (untitled_step, titled_step))
+    bare, titled = (plan_of(agent(one=method, two=under(step()))) for method in (Untitled.one, Titled.one))
     assert (titled.step("one").title, bare.step("one").title, bare.step("two").title) == ("Do it", "One", "Two")
     assert titled.untitled() == bare.untitled()
 
@@ -303,7 +219,7 @@ def test_a_plan_is_stored_once_and_an_unknown_name_lists_the_known_ones() -> Non
 def test_other_code_under_a_version_that_runs_wait_on_is_refused() -> None:
     run = make_run("hopper")
     known = registry.agent_named("hopper")
-    other = RegisteredAgent(known.agent, plan_of(agent(name="hopper", one=plain)))
+    other = RegisteredAgent(known.agent, plan_of(agent(name="hopper", one=under(step()))))
     with pytest.raises(PlanChanged, match="The code of hopper 1 changed while"):
         registry.register(other)
     Run.objects.filter(plan__agent="hopper").update(status="cancelled")
@@ -312,8 +228,6 @@ def test_other_code_under_a_version_that_runs_wait_on_is_refused() -> None:
 
 
 class Refund(BaseModel):
-    """A check in words of its author's."""
-
     amount: int
 
     @field_validator("amount")

@@ -30,9 +30,7 @@ def asked(client: Client | None = None, **more: Any) -> dict[str, Any]:
     """The codes that a program gets."""
     body = {"program": "holdpoint", "machine": "laptop", "scopes": SCOPES, **more}
     # From an address of its own: one may ask for few codes a minute.
-    client = client or Client(
-        REMOTE_ADDR=f"10.{secrets.randbelow(256)}.{secrets.randbelow(256)}.{secrets.randbelow(256)}"
-    )
+    client = client or Client(REMOTE_ADDR=".".join(["10", *(str(secrets.randbelow(256)) for _ in range(3))]))
     answer = client.post("/api/device/codes", body, content_type="application/json")
     assert answer.status_code == 201, answer.content
     told: dict[str, Any] = answer.json()
@@ -40,13 +38,11 @@ def asked(client: Client | None = None, **more: Any) -> dict[str, Any]:
 
 
 def poll(codes: dict[str, Any]) -> Any:
-    """Ask for the token."""
     body = {"device_code": codes["device_code"]}
     return Client().post("/api/device/tokens", body, content_type="application/json")
 
 
 def row(codes: dict[str, Any]) -> DeviceRequest:
-    """The request of these codes."""
     return DeviceRequest.objects.get(device_digest=device_codes._digest(codes["device_code"]))
 
 
@@ -73,15 +69,9 @@ def test_whoever_confirms_gives_a_token_that_opens_what_the_page_said() -> None:
     client = confirmed(owner)
     number = enter(client, codes)
     shown = client.get("/device/").content.decode()
-    for words in (
-        "Ann Okafor",
-        "holdpoint",
-        "laptop",
-        "Decide gates as the person",
-        "the same address as this browser",
-    ):
+    for words in ("Ann Okafor", "holdpoint", "laptop", "Decide gates as the person", "Confirm only what you started"):
         assert words in shown
-    assert "Confirm only what you started yourself" in shown
+    assert "the same address as this browser" in shown
     assert "Signed in" in client.post("/device/confirmations/", {"request": number}).content.decode()
     answer = poll(codes)
     assert answer.status_code == 201
@@ -95,10 +85,8 @@ def test_whoever_confirms_gives_a_token_that_opens_what_the_page_said() -> None:
     assert bearing(told["access_token"]).get("/api/gates").status_code == 200
     made = Token.objects.get(user=owner)
     assert (made.name, made.agent, made.team) == ("holdpoint on laptop", "", None)
-    kinds = [
-        event.kind for event in Event.objects.filter(subject__in=[f"device:{number}", made.subject]).order_by("pk")
-    ]
-    assert kinds == ["device.confirmed", "token.created"]
+    told = Event.objects.filter(subject__in=[f"device:{number}", made.subject]).order_by("pk")
+    assert [event.kind for event in told] == ["device.confirmed", "token.created"]
     assert refusal(poll(codes), 400)["code"] == "invalid_grant"
 
 

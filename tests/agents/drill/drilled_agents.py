@@ -1,15 +1,14 @@
-"""Agents to be drilled: one that may be killed anywhere, and one for each way in which that goes wrong."""
+"""Agents to be drilled: one that may be killed anywhere, and one for the ways in which that goes wrong."""
 
 from __future__ import annotations
 
 import random
-import time
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from agents import Action, Agent, Append, Card, Jump, effect, gate, step
+from agents import Action, Agent, Card, effect, gate, step
 
 _counted = 0
 
@@ -19,50 +18,32 @@ def lines(path: str) -> list[str]:
     return Path(path).read_text().splitlines() if Path(path).exists() else []
 
 
-def pay_once(path: str, key: str) -> str:
-    """What a provider does that takes a key once: the same key gets the same answer."""
-    if key not in lines(path):
-        with Path(path).open("a") as ledger:
-            ledger.write(f"{key}\n")
-    return f"receipt for {key[:8]}"
+def write(path: str, line: str) -> None:
+    with Path(path).open("a") as ledger:
+        ledger.write(f"{line}\n")
 
 
 class Sound(Agent):
-    """Loops, asks, pays and mails; may be killed anywhere."""
+    """Asks, pays and mails; may be killed anywhere."""
 
     name = "sound"
 
     class State(BaseModel):
-        """`ledger` is a file."""
-
         ledger: str
-        rounds: list[int] = []
-        seen_at: float = 0.0
-        amount: int = 0
+        amount: int = 3
         receipt: str = ""
         mailed: bool = False
 
-    @step
-    def count(self, rounds: list[int]) -> Any:
-        """Go round three times."""
-        if len(rounds) < 3:
-            return Jump("count", {"rounds": Append([len(rounds)])})
-        return {"amount": sum(rounds)}
-
-    @step(reads_world=True)
-    def look(self) -> dict[str, Any]:
-        """Look at the clock, and say so."""
-        return {"seen_at": time.time()}
-
     @gate(allows=["pay", "mail"], edits=["amount"])
     def review(self, amount: int) -> Card:
-        """Ask."""
         return Card(title=f"Pay {amount}", actions=[Action(id="pay", effect="pay", pointer="/amount")])
 
     @effect(undo="take_back", idempotent=True)
     def pay(self, ledger: str, amount: int, *, key: str) -> dict[str, Any]:
         """Pay once a key."""
-        return {"receipt": pay_once(ledger, key)}
+        if key not in lines(ledger):
+            write(ledger, key)
+        return {"receipt": f"receipt for {key[:8]}"}
 
     def take_back(self) -> None:
         """Take it back."""
@@ -70,26 +51,25 @@ class Sound(Agent):
     @effect(irreversible=True)
     def mail(self, ledger: str, receipt: str, *, key: str) -> dict[str, Any]:
         """Send a mail, which cannot be told from a second one."""
-        with Path(ledger).open("a") as file:
-            file.write(f"mail {key}\n")
+        write(ledger, f"mail {key}")
         return {"mailed": True}
 
 
-class Counting(Agent):
-    """Remembers something in the process between two steps."""
+class Faulty(Agent):
+    """Remembers something in the process, throws dice, and does not hand a key on."""
 
-    name = "counting"
+    name = "faulty"
 
     class State(BaseModel):
-        """What was counted."""
-
+        ledger: str
         first: int = 0
         second: int = 0
         third: int = 0
+        thrown: float = 0.0
+        receipt: int = 0
 
     @step
     def one(self) -> dict[str, Any]:
-        """Count."""
         global _counted
         _counted += 1
         return {"first": 1}
@@ -101,48 +81,17 @@ class Counting(Agent):
 
     @step
     def three(self, second: int) -> dict[str, Any]:
-        """Go on with it."""
+        """Follow from what it reads."""
         return {"third": second * 10}
-
-
-class Tossing(Agent):
-    """Writes what does not follow from what it reads."""
-
-    name = "tossing"
-
-    class State(BaseModel):
-        """A throw."""
-
-        thrown: float = 0.0
-        doubled: float = 0.0
 
     @step
     def toss(self) -> dict[str, Any]:
-        """Throw."""
         return {"thrown": random.random()}
-
-    @step
-    def double(self, thrown: float) -> dict[str, Any]:
-        """Follow from what it reads."""
-        return {"doubled": 2 * thrown}
-
-
-class Forgetful(Agent):
-    """Says that its provider takes a key once, and does not hand the key on."""
-
-    name = "forgetful"
-
-    class State(BaseModel):
-        """`ledger` is a file."""
-
-        ledger: str
-        receipt: int = 0
 
     @effect(undo="take_back", idempotent=True, guarded=False)
     def pay(self, ledger: str, *, key: str) -> dict[str, Any]:
-        """Pay, every time."""
-        with Path(ledger).open("a") as file:
-            file.write(f"{key}\n")
+        """Pay, every time, though it says that its provider takes a key once."""
+        write(ledger, key)
         return {"receipt": lines(ledger).count(key)}
 
     def take_back(self) -> None:

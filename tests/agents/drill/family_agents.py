@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents import Agent, Card, effect, gate, step
+from agents import Agent, Append, Card, Jump, effect, gate, step
 
 
 class Helper(Agent):
@@ -38,7 +38,7 @@ class Helper(Agent):
 
 
 class Patient(Agent):
-    """Sleeps, hears a signal, and has others pay."""
+    """Sleeps, hears a signal, loops, and has others pay."""
 
     name = "patient"
     team = "Support"
@@ -49,6 +49,7 @@ class Patient(Agent):
         names: list[str]
         endless: bool = False
         value: int = 0
+        rounds: list[int] = []
         paid: list[str] = []
 
     @step
@@ -57,6 +58,10 @@ class Patient(Agent):
         if endless:
             self.wait_for_signal("never")
         return {"value": self.wait_for_signal("go", timeout=timedelta(days=1))}
+
+    @step
+    def count(self, rounds: list[int]) -> Any:
+        return {} if rounds else Jump("count", {"rounds": Append([1])})
 
     @step
     def have_paid(self, ledger: str, names: list[str]) -> dict[str, Any]:

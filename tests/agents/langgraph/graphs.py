@@ -98,7 +98,6 @@ def deepest(state: Both) -> Any:
 
 
 def nested() -> Any:
-    """A graph in a graph in a graph."""
     inner = at_once(starts).add_node(deepest).add_edge("starts", "deepest").compile()
     middle = StateGraph(Both).add_node("inner", inner).add_edge(START, "inner").compile()
     return StateGraph(Both).add_node("middle", middle).add_edge(START, "middle").compile()
@@ -208,14 +207,6 @@ def asks_and_dies(state: Both) -> Any:
     return {**dies(state), "said": [f"ready {said}"]}
 
 
-def fails_between(state: Both) -> Any:
-    said = f"first {interrupt('First?')}"
-    if not (failed := Path(state["folder"]) / "failed").exists():
-        failed.touch()
-        raise ConnectionError("The line was busy.")
-    return {"said": [said, f"second {interrupt('Second?')}"]}
-
-
 async def only_awaited(state: Both) -> Any:
     did(state["folder"], "awaited")
     return {"said": [str(await asyncio.to_thread(str.upper, interrupt("Awaited?")))]}
@@ -223,30 +214,29 @@ async def only_awaited(state: Both) -> Any:
 
 dies_beside_work = agent("dying", at_once(dies, works))
 dies_beside_questions = agent("asking-twice-beside-dying", at_once(asks_twice, asks_and_dies))
-fails = agent("failing-between-questions", at_once(fails_between))
 stops = agent("stopping", at_once(works).compile(interrupt_before=["works"]))
 awaited = agent("awaited", at_once(only_awaited))
 
 
-def subagents() -> Any:
-    """Two subagents at work at the same time, each with a tool that asks."""
+def subagents(*people: str, **options: Any) -> Any:
+    """A subagent for each of these people at the same time, with a tool that asks."""
 
     def delegates(messages: Any) -> Any:
         if (task := str(messages[-1].content)).startswith("Subtask: pay "):
-            return "", [("pay", {"to": task.removeprefix("Subtask: pay "), "amount": 1})]
-        return first(
-            *(("task", {"description": f"Subtask: pay {who}", "subagent_type": "payer"}) for who in ("Ada", "Bob"))
-        )(messages)
+            return "", [("pay", {"to": task.removeprefix("Subtask: pay "), "amount": 5})]
+        return first(*(("task", {"description": f"Subtask: pay {who}", "subagent_type": "payer"}) for who in people))(
+            messages
+        )
 
     model = Scripted(turns=delegates)
     payer: Any = {
         "name": "payer", "description": "Pays.", "system_prompt": "Pay.", "tools": [pay], "model": model,
-        "interrupt_on": {"pay": True},
+        "interrupt_on": {"pay": True}, **options,
     }  # fmt: skip
     return create_deep_agent(model=model, tools=[], subagents=[payer])
 
 
-two_subagents = agent("subagents", subagents())
+two_subagents = agent("subagents", subagents("Ada", "Bob"))
 
 
 def charges(state: Both) -> Any:

@@ -7,7 +7,6 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-from deepagents import create_deep_agent
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
@@ -20,7 +19,7 @@ from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
 from agents.langgraph import idempotency_key, once
-from tests.agents.langgraph.graphs import CALLS, EVERY, at_once, did, pay, write
+from tests.agents.langgraph.graphs import CALLS, EVERY, at_once, did, pay, subagents, write
 from tests.agents.langgraph.scripted import Calls, Scripted, agent, first
 from tests.clients.langgraph.graphs import treasurer
 
@@ -209,26 +208,8 @@ raised_per_call = agent("raised-per-call", meddled(..., RaisesTheSum(), mode="pe
 raised_awaited = agent("raised-awaited", raised, is_async=True)
 raised_in_the_message = agent("raised-in-the-message", meddled(RaisesTheSumInTheMessage(), ...))
 raised_and_swallowed = agent("raised-and-swallowed", meddled(Swallows(), ..., RaisesTheSum()))
+raised_in_a_subagent = agent("raised-in-a-subagent", subagents("Ada", middleware=[RaisesTheSum()]))
 runs_what_was_refused = agent("runs-what-was-refused", meddled(ForgetsRefusals(), ...))
-
-
-def with_a_raising_subagent() -> Any:
-    """A Deep Agent whose subagent has the wrapper."""
-
-    def delegates(messages: Sequence[BaseMessage]) -> tuple[str, Calls]:
-        if str(messages[-1].content) == "Subtask: pay":
-            return "", [CALLS[0]]
-        return first(("task", {"description": "Subtask: pay", "subagent_type": "payer"}))(messages)
-
-    model = Scripted(turns=delegates)
-    payer: Any = {
-        "name": "payer", "description": "Pays.", "system_prompt": "Pay.", "tools": [pay], "model": model,
-        "interrupt_on": ASKS, "middleware": [RaisesTheSum()],
-    }  # fmt: skip
-    return create_deep_agent(model=model, tools=[], subagents=[payer])
-
-
-raised_in_a_subagent = agent("raised-in-a-subagent", with_a_raising_subagent())
 
 
 class Zero(Scripted):
@@ -263,7 +244,6 @@ def later(before: int, after: int) -> int:
 class Rounds(TypedDict, total=False):
     """What was done in which round."""
 
-    folder: str
     round: Annotated[int, later]
     log: Annotated[list[str], operator.add]
 
@@ -278,24 +258,18 @@ def logging_node(name: str, *questions: str) -> Any:
     return node
 
 
-def in_rounds(*nodes: str, **graphs: Any) -> Any:
-    """A graph of nodes at once, twice."""
-    graph = StateGraph(Rounds)
-    for name in nodes:
-        graph.add_node(name, graphs[name]).add_edge(START, name)
-    graph.add_node("next", lambda state: {"round": state["round"] + 1})
-    graph.add_edge(list(nodes), "next")
-    return graph.add_conditional_edges("next", lambda state: [*nodes] if state["round"] < 3 else END, [*nodes, END])
-
-
 def beside() -> Any:
-    """A subgraph with a memory that asks, beside a node that asks, and one without a memory that asks."""
+    """Twice: a subgraph with a memory that asks, beside a node that asks, and one without a memory that asks."""
     kept = StateGraph(Rounds).add_node("x", logging_node("x")).add_node("y", logging_node("y", "a"))
     kept.add_edge(START, "x").add_edge("x", "y")
     fresh = StateGraph(Rounds).add_node("w", logging_node("w")).add_node("z", logging_node("z", "a"))
     fresh.add_edge(START, "w").add_edge("w", "z")
-    graphs = {"kept": kept.compile(checkpointer=True), "plain": logging_node("plain", "a"), "fresh": fresh.compile()}
-    return in_rounds(*graphs, **graphs)
+    nodes = {"kept": kept.compile(checkpointer=True), "plain": logging_node("plain", "a"), "fresh": fresh.compile()}
+    graph = StateGraph(Rounds).add_node("next", lambda state: {"round": state["round"] + 1})
+    for name, node in nodes.items():
+        graph.add_node(name, node).add_edge(START, name)
+    graph.add_edge(list(nodes), "next")
+    return graph.add_conditional_edges("next", lambda state: [*nodes] if state["round"] < 3 else END, [*nodes, END])
 
 
 asks_beside = agent("beside", beside(), supersteps=40)

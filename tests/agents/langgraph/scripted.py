@@ -51,5 +51,4 @@ def first(*calls: tuple[str, dict[str, Any]]) -> Turns:
 
 
 def agent(name: str, graph: Any, **options: Any) -> type[GraphAgent]:
-    """A graph as an agent."""
     return cast(type[GraphAgent], AgentType(name, (GraphAgent,), {"name": name, "graph": graph, **options}))

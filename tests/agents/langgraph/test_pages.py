@@ -30,16 +30,13 @@ def page(run: Run, query: str = "") -> str:
     return " ".join(signed_in(ann(run.team)).get(f"/runs/{run.pk}/{query}").content.decode().split())
 
 
-def test_the_page_does_not_say_that_a_run_whose_tools_acted_changed_nothing() -> None:
-    shown = page(paid())
+def test_the_page_says_that_tools_acted_and_folds_what_langgraph_keeps_for_itself() -> None:
+    run = paid()
+    shown = page(run)
     assert "Not recorded" in shown
     assert "What they changed is not recorded, and nothing undoes it." in shown
     assert "Called pay." in shown
     assert "No effects" not in shown
-
-
-def test_what_langgraph_keeps_for_itself_is_folded_behind_what_the_graph_changed() -> None:
-    run = paid()
     shown = page(run, f"?at={seq(run, step='go', next_step='go')}")
     first, kept = (
         "".join(re.findall(r'<th scope="row">.*?</th>', part))
@@ -59,18 +56,13 @@ def test_the_timeline_names_the_tools_that_were_decided_about() -> None:
 
 @pytest.fixture(autouse=True)
 def office() -> Any:
-    """The office's books are empty."""
     OFFICE.bookings.clear()
     OFFICE.letters.clear()
     return OFFICE
 
 
-def asked() -> Trial:
-    return Trial(Harbour, messages=[{"role": "user", "content": REQUEST}])
-
-
-def test_the_subagent_works_and_both_calls_are_asked_about(office: Any) -> None:
-    run = asked()
+def test_the_subagent_works_both_calls_are_asked_about_and_an_edited_booking_is_made_once_and_told(office: Any) -> None:
+    run = Trial(Harbour, messages=[{"role": "user", "content": REQUEST}])
     assert run.asks == "ask", run.reason
     assert run.title == REQUEST
     book, send = run.card.actions
@@ -79,13 +71,8 @@ def test_the_subagent_works_and_both_calls_are_asked_about(office: Any) -> None:
     assert run.card.risk == "high"
     assert "High water on 2027-05-01: 05:40 and 18:05." in str(run.state["messages"])
     assert not office.bookings
-
-
-def test_an_edited_booking_is_made_once_and_told(office: Any) -> None:
-    run = asked()
-    book, send = (each.id for each in run.card.actions)
-    arguments = {**run.card.actions[0].arguments, "berth": "Quay 7"}
-    run.decide({book: {"verdict": "edit", "arguments": arguments}, send: {"verdict": "approve"}})
+    arguments = {**book.arguments, "berth": "Quay 7"}
+    run.decide({book.id: {"verdict": "edit", "arguments": arguments}, send.id: {"verdict": "approve"}})
     assert run.status == "completed", run.reason
     assert list(office.bookings.values()) == ["Quay 7 on 2027-05-01"]
     assert len(office.letters) == 1

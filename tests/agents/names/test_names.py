@@ -28,15 +28,10 @@ def test_the_checkpoints_that_a_step_and_an_effect_name_are_held_under_those_nam
     assert "before the migration" in page
 
 
-def test_a_failed_attempt_names_nothing() -> None:
-    run = advance(make_run("namer", mode="fails"))
-    assert (len(failures(run)), names(run)) == (1, [])
-    assert names(advance_to_rest(run))[0] == (2, "fails")
-
-
-def test_a_name_has_no_secret_in_it() -> None:
-    run = advance(make_run("namer", mode="secret"))
-    assert "s3cr3t" not in names(run)[0][1]
+def test_a_name_has_no_secret_in_it_and_a_worker_that_lost_the_run_names_nothing() -> None:
+    assert "s3cr3t" not in names(advance(make_run("namer", mode="secret")))[0][1]
+    run = advance(make_run("namer", mode="lost"))
+    assert (run.seq, names(run)) == (1, [])
 
 
 @pytest.mark.parametrize(
@@ -45,11 +40,6 @@ def test_a_name_has_no_secret_in_it() -> None:
 def test_what_is_no_name_fails_the_step(mode: str, told: str) -> None:
     run = advance_to_rest(make_run("namer", mode=mode))
     assert (run.status, told in failures(run)[0].error) == ("waiting", True)
-
-
-def test_a_worker_that_lost_the_run_names_nothing() -> None:
-    run = advance(make_run("namer", mode="lost"))
-    assert (run.seq, names(run)) == (1, [])
 
 
 @pytest.mark.parametrize(("place", "named"), [("beside_save@prepare", False), ("after_save@prepare", True)])
@@ -62,13 +52,14 @@ def test_a_checkpoint_and_its_name_are_saved_together(place: str, named: bool, w
     assert names(run) == [(2, "before the migration"), (4, "after the migration")]
 
 
-def test_the_runs_page_shows_what_the_step_under_way_has_kept_without_its_values() -> None:
+def test_a_failed_attempt_names_nothing_and_the_runs_page_shows_what_it_kept_without_its_values() -> None:
     run = advance(make_run("namer", mode="fails"))
+    assert (len(failures(run)), names(run)) == (1, [])
     reader = signed_in(ann(run.team))
     page = reader.get(f"/runs/{run.pk}/").content.decode()
     assert "goes on after a crash from a value kept" in page
     assert "half &lt;b&gt;" in page
     assert "Prepare after “half &lt;b&gt;”" in part(page, "position")
     assert "[1,2]" not in page
-    advance_to_rest(run)
+    assert names(advance_to_rest(run))[0] == (2, "fails")
     assert "goes on after a crash" not in reader.get(f"/runs/{run.pk}/").content.decode()

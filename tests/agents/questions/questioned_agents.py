@@ -15,20 +15,16 @@ IS = WAS.replace("line 2\n", "LINE 2\n").replace("line 10\n", "")
 
 
 class Offer(BaseModel):
-    """What is asked for."""
-
     amount: int
     note: str = ""
 
 
 class Silent(Agent):
-    """Asks, and takes no questions."""
+    """Asks, and takes no questions. `ledger` names a file, `mode` says what `answer` does."""
 
     name = "silent"
 
     class State(BaseModel):
-        """`ledger` names a file, `mode` says what `answer` does."""
-
         ledger: str = ""
         mode: str = ""
         secret: SecretStr = SecretStr("")
@@ -36,17 +32,14 @@ class Silent(Agent):
 
     @step
     def propose(self, mode: str) -> dict[str, Any]:
-        """Offer seven."""
         return {"offer": Offer(amount=7)}
 
     @gate(policy="payments", allows=["pay"], edits=["offer"], on_reject="propose")
     def review(self, offer: Offer) -> Card:
-        """Ask for it."""
         return Card(title=f"Pay {offer.amount}", actions=[Action(id="pay", effect="pay", pointer="/offer")])
 
     @effect(irreversible=True)
     def pay(self, ledger: str, offer: Offer) -> dict[str, Any]:
-        """Pay."""
         write_line(ledger, "paid", offer.amount)
         return {}
 
@@ -58,12 +51,10 @@ class Writer(Silent):
 
     @step
     def propose(self, mode: str) -> dict[str, Any]:
-        """Write a new text."""
         return {"offer": Offer(amount=7, note=IS)}
 
     @gate(policy="payments", allows=["pay"], edits=["offer"], on_reject="propose")
     def review(self, offer: Offer) -> Card:
-        """Ask for it."""
         drawn = Drawing(kind="diff", at="/note", was=WAS)
         return Card(title="Write", actions=[Action(id="pay", effect="pay", pointer="/offer", draws=[drawn])])
 
@@ -75,7 +66,6 @@ class Talker(Silent):
     answers_within = 1.0
 
     def answer(self, question: ReviewerQuestion, ledger: str, mode: str, secret: SecretStr, offer: Offer) -> Any:
-        """Do as `mode` says."""
         write_line(ledger, "asked", question.text)
         if mode == "fails":
             raise ValueError(f"no idea, {secret.get_secret_value()}")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import Group, User
+from django.db.models import F
+from django.db.models.functions import Now
 from django.test import Client
 
 from approvals.decisions import deciding
@@ -61,7 +64,6 @@ class Program:
         self.client: Client = bearing(self.sent)
 
     def post(self, address: str, body: dict[str, Any], *, key: str = "", **headers: str) -> Any:
-        """POST a body."""
         sent = {"Idempotency-Key": key, **headers} if key else headers
         return self.client.post(f"/api/{address}", body, content_type="application/json", headers=sent)
 
@@ -76,7 +78,6 @@ class Program:
         return told
 
     def register(self, **more: Any) -> dict[str, Any]:
-        """Register the plan."""
         body = {"version": "1", "state_schema": SCHEMA, "steps": STEPS, **more}
         return self.ok(self.post(f"agents/{self.agent}/versions", body))
 
@@ -87,7 +88,6 @@ class Program:
         return self.claim()
 
     def claim(self, **more: Any) -> dict[str, Any]:
-        """Claim the run."""
         told = self.ok(self.post(f"runs/{self.run}/claims", {"worker": "box:81", **more}))
         self.token = told["token"]
         return told
@@ -124,9 +124,12 @@ class Program:
         return effect
 
     def report(self, effect: int, **more: Any) -> Any:
-        """Report it as done."""
         body = {"status": "done", "writes": {"receipt": {"id": "tx_1"}}, **more}
         return self.work(f"effects/{effect}/results", **body)
+
+    def lapse(self) -> None:
+        """The program dies, and its lease runs out."""
+        Run.objects.filter(pk=self.run).update(lease_until=Now() - timedelta(seconds=1))
 
     def row(self) -> Run:
         """The run as the database has it."""
@@ -141,3 +144,8 @@ def decide(gate: Gate, verdict: str = "approve", *, by: User | None = None, **sa
     given |= REJECTION if verdict == "reject" else {}
     seen = bytes(fresh.standing().digest)
     deciding.decide(fresh, Submission(verdict=verdict, **{"seen": seen, **given, **said}), by=reviewer)
+
+
+def closed_before(gate: Gate) -> None:
+    """Age its closing past the time in which its program may be first."""
+    Gate.objects.filter(pk=gate.pk).update(closed_at=F("closed_at") - timedelta(minutes=1))

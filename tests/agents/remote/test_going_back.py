@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db.models.functions import Now
 
 from agents.models import Effect
 from agents.moves import cancel
@@ -16,17 +14,6 @@ from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.store import load
 from tests.agents.remote.outside_program import ACTION, STEPS, WIRE, Program, decide
 from tests.factories import make_user
-
-
-@pytest.fixture(autouse=True)
-def _no_wait_for_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The programs here are between two calls when their run is taken over: none would let go of it meanwhile."""
-    monkeypatch.setattr(rewinds, "HALT_SECONDS", 0.0)
-
-
-def lapse(program: Program) -> None:
-    """The program dies, and its lease runs out."""
-    Run.objects.filter(pk=program.run).update(lease_until=Now() - timedelta(seconds=1))
 
 
 def paid(program: Program) -> dict[str, Any]:
@@ -94,7 +81,7 @@ def test_a_program_that_died_in_an_effect_leaves_it_to_people() -> None:
     program = Program()
     program.to_effect()
     effect, stale = program.begin(), program.token
-    lapse(program)
+    program.lapse()
     told = program.claim()
     assert (told["status"], told["next"]) == ("waiting", None)
     gate = Gate.objects.get(pk=told["gate"])

@@ -339,7 +339,7 @@ def test_a_start_names_no_file_of_another_team_nor_does_what_its_plan_says_that_
     assert file_faults(program.post("runs", {"agent": program.agent, "input": {"invoice": {}}})) == ["/receipt/scan"]
 
 
-def test_a_save_names_no_file_of_another_team() -> None:
+def test_a_save_and_a_gate_name_no_file_of_another_team() -> None:
     program, file = Program(), {"scan": theirs()}
     steps = [{**STEPS[0], "writes": ["payment", "feedback"]}, *STEPS[1:]]
     schema = {**SCHEMA, "properties": {**SCHEMA["properties"], "payment": {"type": "object"}}}
@@ -355,13 +355,8 @@ def test_a_save_names_no_file_of_another_team() -> None:
         assert file_faults(program.work("checkpoints", step="draft", ops=[op])) == [at]
     assert file_faults(program.work("checkpoints", step="draft", state={**state, "payment": file})) == ["/payment/scan"]
     assert program.row().seq == 1
-
-
-def test_the_arguments_that_a_gate_is_opened_with_name_none() -> None:
-    program = Program()
-    program.start()
     program.draft()
-    action = {"id": "note", "tool": "bank.note", "arguments": {"scan": theirs()}}
+    action = {"id": "note", "tool": "bank.note", "arguments": file}
     answer = program.work("gates", step="review", title="Wire", actions=[ACTION, action])
     assert file_faults(answer) == ["/actions/1/arguments/scan"]
     assert not Gate.objects.filter(run=program.run).exists()

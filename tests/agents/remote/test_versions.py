@@ -19,7 +19,7 @@ from checkpoints.runs import plans as stored_plans
 from checkpoints.runs.plans import PlanSpec, spec_of
 from checkpoints.values.canonical_json import decode_canonical
 from tests.agents.api.test_doors import refusal
-from tests.agents.remote.outside_program import ACTION, SCHEMA, STEPS, WIRE, Program
+from tests.agents.remote.outside_program import SCHEMA, STEPS, WIRE, Program
 from tests.factories import MEMBER, make_team, make_user
 from tests.factories.events import data_of
 from tests.factories.tokens import bearing, make_token
@@ -100,14 +100,6 @@ def test_a_person_of_several_teams_registers_for_those_in_which_they_may_start_r
     assert ours.post("runs", {"input": {"invoice": {}}}).status_code == 422
 
 
-def test_a_run_that_is_under_way_keeps_its_own_plan() -> None:
-    program = Program()
-    program.start()
-    program.draft()
-    Program(agent=program.agent).register(steps=LOOSE)
-    assert program.ok(program.work("gates", step="review", title="Wire", actions=[ACTION]))["status"] == "waiting"
-
-
 def test_another_title_is_taken_while_runs_are_under_way_and_is_for_new_runs() -> None:
     program = Program()
     program.start()
@@ -139,18 +131,13 @@ def test_what_is_derived_of_a_states_class_goes_with_it() -> None:
 def test_plans_are_kept_by_their_fields_and_a_large_schema_weighs_as_much_as_many() -> None:
     """Three hundred plans of one field each, and of 200 kB, were kept as if they were small."""
     cache: Any = plans.registered.cache
-    assert cache.maxsize == plans.KEPT
     large = PlanSpec("large", "1", "", {"properties": {f"field{n}": {} for n in range(plans.FIELDS)}}, ())
-    assert cache.getsizeof(RegisteredAgent(Agent, large, Plan())) == plans.FIELDS + 1
-    assert cache.getsizeof(None) == 1
     heavy = PlanSpec("heavy", "1", "", {"properties": {"choice": {"enum": [f"{n:0100}" for n in range(2000)]}}}, ())
-    assert cache.getsizeof(RegisteredAgent(Agent, heavy, Plan())) > 200_000 // plans.LIKE_A_FIELD
-    program = Program()
-    work = {"name": "work", "kind": "step", "reads": [], "writes": ["choice"], "code_hash": "aa" * 32}
-    program.register(state_schema=heavy.state_schema | {"type": "object"}, steps=[work])
+    weights = [cache.getsizeof(RegisteredAgent(Agent, spec, Plan())) for spec in (large, heavy)]
+    assert weights[0] == plans.FIELDS + 1
+    assert weights[1] > 200_000 // plans.LIKE_A_FIELD
     stored: Any = stored_plans._read.cache
-    assert stored.maxsize == stored_plans.READ
-    assert stored.getsizeof(stored_plans.spec_of(Plan.objects.filter(agent=program.agent).latest("pk"))) > 200_000
+    assert stored.getsizeof(heavy) > 200_000
 
 
 def test_a_refused_body_is_let_go_at_once() -> None:

@@ -3,40 +3,30 @@ step or several at once, and it reads the signals that its version declares."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
 
 from agents.api.protocol.waiting import AWAITS
 from agents.models import Effect
-from agents.remote.session_cache import RemotePerformer
-from agents.session.performer import HandOut, Returned
 from approvals.errors import Invalid
 from approvals.models import Gate, Grant
 from checkpoints import actors
-from checkpoints.models import Checkpoint, Plan, Run
-from checkpoints.runs.plans import StepSpec
-from checkpoints.store import load
+from checkpoints.models import Plan, Run
 from tests.agents.api.test_waiting import Answered
 from tests.agents.remote.outside_program import SCHEMA, STEPS, WIRE, Program, decide
 from tests.agents.remote.test_refusals import refused, traces
 from tests.factories import ann
+from tests.factories.driven_runs import state, trail
 from tests.harness.signed_in_clients import signed_in
 from tests.harness.waiting import PATIENCE
 
-REVIEW, WRITE = StepSpec("review", kind="gate"), StepSpec("write")
 ROUND: list[dict[str, Any]] = [{"name": "write", "writes": ["log", "summary"], "jumps": ["write"], "ends": True}]
 SIGNALS: dict[str, Any] = {
     "delivered": {"type": "object", "properties": {"by": {"type": "string"}}, "required": ["by"]},
     "stop": {"type": "null"},
 }
-
-
-def kinds(run: int) -> list[tuple[str, str]]:
-    """(kind, step) of the run's checkpoints."""
-    return list(Checkpoint.objects.filter(run=run).order_by("seq").values_list("kind", "step"))
 
 
 def test_it_goes_from_start_to_end() -> None:
@@ -66,8 +56,8 @@ def test_it_goes_from_start_to_end() -> None:
     ops = [{"op": "set", "field": "summary", "value": "Paid."}]
     ended = program.ok(program.work("checkpoints", step="report", ops=ops, next_step=""))
     assert (ended["status"], ended["next"]) == ("completed", None)
-    assert load(program.row()).state["summary"] == "Paid."
-    assert [step for _, step in kinds(program.run)] == ["input", "draft", "review", "wire", "report"]
+    assert state(program.row())["summary"] == "Paid."
+    assert [step for _, step in trail(program.row())] == ["input", "draft", "review", "wire", "report"]
     row = Effect.objects.get(run=program.run)
     assert (row.status, row.key, row.grant) == ("done", effect["key"], Grant.objects.get(outcome__gate=gate))
 
@@ -171,25 +161,6 @@ def test_a_no_goes_back_to_a_step_without_a_code_hash() -> None:
     assert program.claim()["next"]["step"] == "draft"
 
 
-def test_a_card_is_no_output_of_another_step() -> None:
-    card = Returned("a card", 0.0, [])
-    session = cast(Any, SimpleNamespace(handed_out=None))
-    assert RemotePerformer("review", card).step(session, REVIEW) is card
-    performer = RemotePerformer("review", card)
-    assert performer.step(session, WRITE) is None
-    assert session.handed_out == HandOut(WRITE)
-    assert performer.step(session, REVIEW) is None, "it counts once"
-
-
-def test_an_effect_begins_that_the_program_named_and_no_other() -> None:
-    session = cast(Any, SimpleNamespace(handed_out=None))
-    performer = RemotePerformer(begun="pay")
-    assert not performer.begins(session, StepSpec("mail", kind="effect"))
-    assert session.handed_out == HandOut(StepSpec("mail", kind="effect"))
-    assert not performer.begins(session, StepSpec("pay", kind="effect")), "it counts once"
-    assert RemotePerformer(begun="pay").begins(session, StepSpec("pay", kind="effect"))
-
-
 def writing_of(*items: str, **more: Any) -> dict[str, Any]:
     return {"step": "write", "ops": [{"op": "append", "field": "log", "items": items}], "next_step": "write", **more}
 
@@ -213,9 +184,8 @@ def logs(program: Program) -> list[list[str]]:
 
 
 def test_each_is_a_checkpoint_of_its_own(writing: Program) -> None:
-    turn = writing.ok(
-        writing.work("checkpoints/batches", checkpoints=[writing_of("a"), writing_of("b", "c"), writing_of("d")])
-    )
+    several = [writing_of("a"), writing_of("b", "c"), writing_of("d")]
+    turn = writing.ok(writing.work("checkpoints/batches", checkpoints=several))
     assert (turn["seq"], turn["next"]["step"], turn["status"]) == (4, "write", "running")
     assert logs(writing) == [[], ["a"], ["a", "b", "c"], ["a", "b", "c", "d"]]
     assert writing.ok(writing.work("checkpoints", **writing_of("e")))["seq"] == 5
@@ -232,13 +202,8 @@ def test_the_last_may_end_the_run_and_a_whole_state_be_among_them(writing: Progr
 def test_what_is_wrong_with_one_is_told_by_its_place_and_none_is_saved(writing: Program) -> None:
     before = traces(writing)
     wrong = writing_of("b") | {"ops": [{"op": "set", "field": "summary", "value": 7}]}
-    told = refused(
-        writing,
-        writing.work("checkpoints/batches", checkpoints=[writing_of("a"), wrong]),
-        422,
-        code="invalid",
-        before=before,
-    )
+    answer = writing.work("checkpoints/batches", checkpoints=[writing_of("a"), wrong])
+    told = refused(writing, answer, 422, code="invalid", before=before)
     assert told["errors"][0]["parameter"].startswith("/checkpoints/1/")
     nothing = writing.work("checkpoints/batches", checkpoints=[])
     assert "/checkpoints" in str(refused(writing, nothing, 422, code="invalid", before=before)["errors"])

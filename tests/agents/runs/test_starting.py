@@ -13,7 +13,7 @@ from django.core.management.base import CommandError
 
 from agents.compatibility import edited_states
 from agents.definition import registry
-from agents.errors import InputRefused, UnknownAgent
+from agents.errors import InputRefused
 from agents.runs.course import Course, CourseTurn
 from agents.runs.start import start_run
 from approvals.decisions import validators
@@ -42,16 +42,6 @@ def test_a_value_that_cannot_be_saved_is_refused_by_its_pointer(value: str) -> N
     with pytest.raises(InputRefused) as refused:
         make_run("payer", mode=value)
     assert [error["pointer"] for error in refused.value.errors] == ["/mode"]
-
-
-def test_an_input_that_is_no_object_is_refused() -> None:
-    with pytest.raises(InputRefused, match="must be a JSON object"):
-        start_run("payer", ["x"], by=actors.SYSTEM, team=make_team())  # type: ignore[arg-type]
-
-
-def test_an_unknown_agent_names_the_known_ones() -> None:
-    with pytest.raises(UnknownAgent, match=r"There is no agent named refundz; known: asker"):
-        make_run("refundz")
 
 
 def test_the_same_key_gives_the_same_run() -> None:
@@ -94,7 +84,9 @@ REFUSED = [
     (("nobody", "--input", "{}"), "There is no agent named nobody; known: asker"),
     (("payer", "--input", "/no/such/file"), "neither JSON nor a file or folder"),
     (("payer", "--input", '{"a": 1, "a": 2}'), "a"),
-    (("payer", "--input", "{}", "--team", "no such team"), "There is no team named no such team"),
+    (("payer", "--input", "{}", "--team", "no such team"), "There is no team named no such team; known: "),
+    (("payer", "--input", "{}"), "Say which team the run belongs to: --team NAME, or `team` in the class; known: "),
+    (("payer", "--input", '["x"]'), "must be a JSON object"),
     (("payer", "--input", "{}", "--as", "nobody"), "There is no user named nobody"),
     (("payer", "--input", "."), "reads its input from JSON only"),
 ]

@@ -10,8 +10,6 @@ from agents import Agent, step
 
 
 class Heavy(Agent):
-    """Served by workers of its queue."""
-
     name = "heavy"
     queue = "gpu"
 
@@ -24,8 +22,6 @@ class Heavy(Agent):
 
 
 class Parent(Agent):
-    """Starts a run and waits for it."""
-
     name = "queued_parent"
 
     class State(BaseModel):

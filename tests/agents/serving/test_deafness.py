@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -18,31 +18,15 @@ from agents.serving import deaf_workers
 from agents.serving.deaf_workers import Hearing
 from checkpoints.models import Event, Run
 from config import messages
+from tests.conftest import Starter
 from tests.factories.driven_runs import make_run, state
 from tests.harness import services
 from tests.harness.session import Session
 from tests.harness.waiting import until
 
-Starter = Callable[..., services.Service]
-
-
 QUEUE = "agent.hopper.1"
-
-
 PATIENCE = 3.0  # seconds, of the module in the next line
-
-
 IMPATIENT = {"HOLDPOINT_AGENTS": "tests.factories.sample_agents,tests.agents.serving.impatient_registry"}
-
-
-@pytest.fixture
-def server(redis_url: str) -> Iterator[redis.Redis]:
-    """This process's Redis, empty, with no older run due."""
-    Run.objects.live().update(status="cancelled")
-    client = redis.Redis.from_url(redis_url)
-    client.flushall()
-    yield client
-    client.flushall()
 
 
 def passed(seconds: float) -> None:
@@ -75,6 +59,7 @@ def test_a_time_in_which_nobody_looked_is_not_counted() -> None:
     assert hearing.deaf_for(0, could=True, now=905.0) == 5
 
 
+@pytest.mark.long  # of the time in which nobody looked, see above
 def test_a_worker_that_was_paused_with_its_machine_goes_on(celery_worker: Starter, server: redis.Redis) -> None:
     """The time of the pause was counted, and the worker ended with the first look after it."""
     worker = celery_worker("-c", "1", env=IMPATIENT)
@@ -115,6 +100,7 @@ def test_a_worker_whose_process_hangs_before_it_begins_is_ended_and_named(
     until(lambda: Run.objects.get(pk=second.pk).status == "completed", what="another worker takes what waited")
 
 
+@pytest.mark.long  # of where nobody is free, see above
 def test_a_worker_that_is_busy_or_has_nothing_to_take_is_left_alone(
     celery_worker: Starter, server: redis.Redis
 ) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,9 +13,9 @@ from django.db import connection
 from approvals.models import Gate
 from approvals.policy import pacing
 from checkpoints.models import Event, Run
+from tests.conftest import Starter
 from tests.factories import ann, make_team
 from tests.factories.driven_runs import advance_to_rest, decide, make_run
-from tests.harness import services
 from tests.harness.waiting import until
 
 MANY = 5_000
@@ -27,9 +25,7 @@ WITHIN = 900.0  # seconds, on a machine that has other things to do
 
 @pytest.mark.long
 def test_five_thousand_runs_that_are_decided_at_once_all_go_on_and_none_twice(
-    celery_worker: Callable[..., services.Service],
-    sweeper: Callable[..., services.Service],
-    tmp_path: Path,
+    celery_worker: Starter, sweeper: Starter, tmp_path: Path
 ) -> None:
     ledger, team = tmp_path / "ledger", make_team()
     person = ann(team)
@@ -56,15 +52,3 @@ def test_five_thousand_runs_that_are_decided_at_once_all_go_on_and_none_twice(
     done = Counter(line.split()[0] for line in ledger.read_text().splitlines())
     assert set(done.values()) == {MANY}, done
     assert Event.objects.filter(run_id__in=numbers, kind="run.completed").count() == MANY
-    middle, almost = figures(numbers)
-    sys.stdout.write(f"from its decision to its end a run took {middle:.1f} s, p99 {almost:.1f} s\n")  # shown by -rP
-
-
-def figures(runs: list[int]) -> tuple[float, float]:
-    """The seconds from a gate's end to the run's: half of the runs took no longer, and 99 of 100."""
-    said = Event.objects.filter(run_id__in=runs, kind__in=("gate.closed", "run.completed")).values_list(
-        "kind", "run_id", "at"
-    )
-    at = {(kind, run): moment for kind, run, moment in said}
-    took = sorted((at["run.completed", run] - at["gate.closed", run]).total_seconds() for run in runs)
-    return took[len(took) // 2], took[len(took) * 99 // 100]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import select
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,12 @@ from agents.models import Worker
 from checkpoints.models import Event, Run
 from config.messages import ThreadPool
 from tests.agents.serving.pool_agents import written
-from tests.agents.serving.test_deafness import IMPATIENT
+from tests.conftest import Starter
 from tests.factories.driven_runs import decide, effects, failures, make_run, state, trail
 from tests.harness import services
 from tests.harness.known_agents import knowing_only
 from tests.harness.waiting import PATIENCE, until
 
-Starter = Callable[..., services.Service]
 QUICK = {"HOLDPOINT_LEASE": "2", "HOLDPOINT_TIME_SLICE": "5"}
 AGENTS = "tests.agents.serving.pool_agents"
 
@@ -107,20 +105,6 @@ def test_a_step_that_waits_past_its_limit_is_interrupted_and_tried_again(
 
 
 @pytest.mark.long
-def test_a_step_that_nothing_interrupts_is_given_up_and_its_process_killed(
-    celery_worker: Starter, sweeper: Starter, pool_agents: None, tmp_path: Path
-) -> None:
-    worker = celery_worker("-c", "2", "--pool", "threads", env=QUICK)
-    run = make_run("overrunner", file=str(tmp_path / "began"), how="blocks")
-    worker.says("step.killed")
-    until(lambda: not worker.alive, what="the process is killed")
-    sweeper(env=QUICK)
-    celery_worker("-c", "1", env=QUICK)
-    becomes(run, "completed")
-    assert state(run)["said"] == "went on"
-
-
-@pytest.mark.long
 def test_a_thread_that_is_stuck_costs_its_worker_no_other_run(
     celery_worker: Starter, sweeper: Starter, pool_agents: None, tmp_path: Path
 ) -> None:
@@ -142,14 +126,7 @@ def test_a_thread_that_is_stuck_costs_its_worker_no_other_run(
     until(lambda: not worker.alive, what="the process ends once nothing else is at work there")
 
 
-def test_a_worker_touches_its_health_file_while_it_looks_for_messages(celery_worker: Starter, tmp_path: Path) -> None:
-    file = tmp_path / "health"
-    worker = celery_worker("-c", "1", "--pool", "threads", env=QUICK | IMPATIENT | {"HOLDPOINT_HEARTBEAT": str(file)})
-    touched = until(lambda: file.exists() and file.stat().st_mtime_ns, what="the file is touched")
-    until(lambda: file.stat().st_mtime_ns > touched, what="the file is touched again")
-    assert worker.alive
-
-
+@pytest.mark.long
 def test_a_worker_of_one_takes_one_run_after_the_other(celery_worker: Starter) -> None:
     celery_worker("-c", "1", "--pool", "threads", env=QUICK)
     for run in [make_run("hopper") for _ in range(10)]:

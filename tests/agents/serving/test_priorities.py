@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -18,24 +17,13 @@ from agents.serving import sweeper as sweeping
 from agents.serving.sweeper import Sweeper
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event, Run
+from tests.conftest import Starter
 from tests.factories import make_team
 from tests.factories.driven_runs import advance, advance_to_rest, decide, make_run, state
 from tests.harness import services
 from tests.harness.waiting import PATIENCE, until
 
-Starter = Callable[..., services.Service]
 QUEUE = "agent.hopper.1"
-
-
-@pytest.fixture
-def server(redis_url: str) -> Iterator[redis.Redis]:
-    """This process's Redis, empty, with no older run due."""
-    Run.objects.live().update(status="cancelled")
-    client = redis.Redis.from_url(redis_url)
-    client.flushall()
-    yield client
-    Run.objects.live().update(status="cancelled")
-    client.flushall()
 
 
 def start(agent: str, priority: int | None = None, **input: Any) -> Run:
@@ -117,23 +105,6 @@ def test_an_endless_stream_of_urgent_runs_keeps_no_run_waiting_for_ever(
     sweeper(env=sliced)
     until(lambda: ended([waits]), what="the run that can wait has ended")
     assert Run.objects.filter(pk__in=[run.pk for run in endless]).live().count() == 3
-
-
-@pytest.mark.long
-def test_busy_runs_on_two_workers_go_on_side_by_side(celery_worker: Starter, server: redis.Redis) -> None:
-    """Each gets its slice in turn: when the first has ended, none is far behind."""
-    sliced = {"HOLDPOINT_TIME_SLICE": "0"}
-    runs = [make_run("grower", steps=6) for _ in range(40)]
-    for name in ("one", "two"):
-        celery_worker("-c", "1", "--name", name, env=sliced)
-    until(lambda: ended(runs), what="all have ended")
-    taken = Event.objects.filter(run_id__in=[run.pk for run in runs], kind__in=("run.running", "run.completed"))
-    counts = dict.fromkeys([run.pk for run in runs], 0)
-    for kind, run in taken.order_by("pk").values_list("kind", "run_id"):
-        if kind == "run.completed":
-            break
-        counts[run or 0] += 1
-    assert min(counts.values()) >= 4, counts
 
 
 @pytest.mark.long

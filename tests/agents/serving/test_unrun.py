@@ -52,20 +52,14 @@ def again(gate: Gate) -> None:
     look()
 
 
-def test_an_approval_is_watched_from_the_moment_that_it_closes_and_is_quiet_at_first() -> None:
+def test_an_approval_is_watched_from_the_moment_that_it_closes_and_is_quiet_at_first_and_a_rejection_is_not() -> None:
     team = make_team()
-    gate = make_gate(team=team)
+    gate, rejected = make_gate(team=team), make_gate(team=team)
     decide(gate, ann(team))
+    decide(rejected, ann(team), "reject")
     look()
-    assert Unrun.objects.get(pk=gate.pk).raised_at is None
+    assert [each.raised_at for each in Unrun.objects.filter(pk__in=[gate.pk, rejected.pk])] == [None]
     assert told(gate) == []
-
-
-def test_a_rejection_is_not_watched() -> None:
-    team = make_team()
-    gate = make_gate(team=team)
-    decide(gate, ann(team), "reject")
-    assert not Unrun.objects.filter(pk=gate.pk).exists()
 
 
 def test_late_it_raises_itself_once_and_says_that_no_worker_is_there() -> None:
@@ -80,46 +74,24 @@ def test_late_it_raises_itself_once_and_says_that_no_worker_is_there() -> None:
     assert "No worker has ever served" in page
 
 
-def test_with_a_worker_there_it_says_that_it_is_queued() -> None:
+def test_it_says_that_a_worker_has_it_queued_and_that_its_run_failed() -> None:
     gate = approved()
     Worker.objects.beat("here", [gate.run.plan_id])
-    reason = unrun.why(gate)
-    assert reason is not None
-    assert reason.code == "queued"
+    for status in ("queued", "failed"):
+        Run.objects.filter(pk=gate.run_id).update(status=status)
+        gate.run.refresh_from_db()
+        reason = unrun.why(gate)
+        assert reason is not None
+        assert reason.code == status
 
 
-def test_a_failed_run_is_told_of() -> None:
-    gate = approved()
-    Run.objects.filter(pk=gate.run_id).update(status="failed")
-    gate.run.refresh_from_db()
-    reason = unrun.why(gate)
-    assert reason is not None
-    assert reason.code == "failed"
-
-
-def test_it_clears_itself_when_something_has_begun() -> None:
-    gate = approved()
+def test_what_began_in_time_and_a_cancelled_run_are_never_told_of() -> None:
+    begun, cancelled = approved(), approved()
+    begin(begun)
+    Run.objects.filter(pk=cancelled.run_id).update(status="cancelled")
     look()
-    begin(gate)
-    again(gate)
-    assert told(gate) == ["gate.not_run", "gate.begun"]
-    assert not Unrun.objects.filter(pk=gate.pk).exists()
-
-
-def test_what_began_in_time_is_never_told_of() -> None:
-    gate = approved()
-    begin(gate)
-    look()
-    assert told(gate) == []
-    assert not Unrun.objects.filter(pk=gate.pk).exists()
-
-
-def test_a_cancelled_run_is_not_told_of() -> None:
-    gate = approved()
-    Run.objects.filter(pk=gate.run_id).update(status="cancelled")
-    look()
-    assert told(gate) == []
-    assert not Unrun.objects.filter(pk=gate.pk).exists()
+    assert told(begun) + told(cancelled) == []
+    assert not Unrun.objects.filter(pk__in=[begun.pk, cancelled.pk]).exists()
 
 
 def test_a_run_that_waits_by_its_own_plan_is_left_alone_and_looked_at_again() -> None:
@@ -145,7 +117,7 @@ def test_the_receipt_names_what_ran_when_and_with_what_result() -> None:
     assert "<html" not in part.content.decode()
 
 
-def test_the_inbox_names_it_to_whoever_may_see_it_and_to_nobody_else() -> None:
+def test_the_inbox_names_it_to_whoever_may_see_it_and_to_nobody_else_until_something_has_begun() -> None:
     gate = approved()
     look()
     page = " ".join(signed_in(bob(gate.team)).get("/").content.decode().split())
@@ -155,6 +127,8 @@ def test_the_inbox_names_it_to_whoever_may_see_it_and_to_nobody_else() -> None:
     assert "has not run" not in other
     begin(gate)
     again(gate)
+    assert told(gate) == ["gate.not_run", "gate.begun"]
+    assert not Unrun.objects.filter(pk=gate.pk).exists()
     assert "has not run" not in signed_in(bob(gate.team)).get("/").content.decode()
 
 

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,8 +31,7 @@ SHOWN = {
     "test_delivery.py": ("docs/testing.md", "Trial(Delivery"),
     "test_discount.py": ("docs/testing.md", "Trial(Discount"),
 }
-
-
+NO = {"verdict": "reject", "reason": "No."}
 WARNS = """
 import warnings
 
@@ -129,31 +129,20 @@ def test_what_a_run_asks_is_read_and_answered() -> None:
         run.approve()
 
 
-def test_an_edit_changes_one_field_and_leaves_the_rest() -> None:
-    run = Trial(Letters, to="Ada").edit("first", text="Hello")
-    assert (run.status, SENT) == ("completed", ["Hello", "Yours"])
-
-
-def test_each_action_gets_its_own_verdict() -> None:
-    run = Trial(Letters, to="Ada")
-    run.decide({"first": {"verdict": "reject", "reason": "No."}, "second": {"verdict": "approve"}})
-    assert (run.status, SENT) == ("completed", ["Yours"])
-
-
-def test_an_answer_in_the_place_of_an_action_reaches_the_state() -> None:
-    run = Trial(Letters, to="Ada").respond("second", "I called them.")
-    assert (run.status, SENT, run.state["told"]) == ("completed", ["Dear Ada"], "I called them.")
-
-
-def test_a_rejection_without_a_way_back_ends_the_run() -> None:
-    assert Trial(Letters, to="Ada").reject("No.").status == "cancelled"
-    assert Trial(Letters, to="Ada").stop("No.").status == "cancelled"
-    assert SENT == []
-
-
-def test_a_deadline_that_passes_is_no_answer() -> None:
-    run = Trial(Letters, to="Ada").expire()
-    assert (run.status, run.state["expired"], SENT) == ("completed", True, [])
+@pytest.mark.parametrize(
+    ("answer", "status", "sent", "wrote"),
+    [
+        (lambda run: run.edit("first", text="Hello"), "completed", ["Hello", "Yours"], {"told": "sent"}),
+        (lambda run: run.decide({"first": NO, "second": {"verdict": "approve"}}), "completed", ["Yours"], {}),
+        (lambda run: run.respond("second", "I rang."), "completed", ["Dear Ada"], {"told": "I rang."}),
+        (lambda run: run.reject("No."), "cancelled", [], {}),  # there is no way back
+        (lambda run: run.stop("No."), "cancelled", [], {}),
+        (lambda run: run.expire(), "completed", [], {"expired": True}),
+    ],
+)
+def test_each_answer_takes_the_run_to_its_end(answer: Any, status: str, sent: list[str], wrote: dict[str, Any]) -> None:
+    run = answer(Trial(Letters, to="Ada"))
+    assert (run.status, SENT, run.state | wrote) == (status, sent, run.state)
 
 
 def test_a_quorum_is_of_different_people() -> None:

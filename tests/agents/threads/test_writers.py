@@ -18,9 +18,8 @@ from checkpoints.models import Event, Run
 from tests.agents.remote.gates.test_owners import of, why_not
 from tests.agents.remote.gates.test_posting import posted
 from tests.agents.remote.outside_program import Program
+from tests.agents.threads.test_addresses import POSITION
 from tests.factories import make_user, unique
-
-POSITION = {"v": 4, "ts": "t", "channel_versions": {}, "versions_seen": {}, "metadata": {"step": 1}}
 
 
 @pytest.fixture
@@ -64,9 +63,12 @@ def test_who_wrote_the_thread_is_apart(program: Program, bob: User, writes: Call
     assert not why_not(make_user("Mira Sandoval", program.team), gate)
 
 
-def test_who_began_the_thread_is_apart_where_a_colleague_goes_on(program: Program, bob: User) -> None:
-    thread = unique("chat")
-    put(program, thread, put(of(bob, program), thread))
+def test_who_began_the_thread_is_apart_where_a_colleague_goes_on_and_recorded_once(program: Program, bob: User) -> None:
+    thread, other, at = unique("chat"), of(bob, program), None
+    for writer in (other, program, other, other):
+        at = put(writer, thread, at)
+    joined = Event.objects.filter(run_id=run_of(thread, program.agent).pk, kind="program.joined")
+    assert [each.actor for each in joined] == [f"user:{program.owner.pk}"]  # type: ignore[union-attr]
     gate = posted(program, thread=thread)
     assert bob.pk in (gate.authors or ())
     assert why_not(bob, gate)
@@ -91,17 +93,3 @@ def test_the_thread_of_one_owner_has_no_other_authors(program: Program, bob: Use
         assert (gate.authors, authors.changes(gate)) == ([], [])
     begun = run_of(thread, program.agent).pk
     assert not Event.objects.filter(run_id=begun, kind="program.joined").exists()
-
-
-def test_a_writer_is_recorded_once(program: Program, bob: User) -> None:
-    thread, at = unique("chat"), None
-    other = of(bob, program)
-    at = put(program, thread)
-    for _ in range(3):
-        at = put(other, thread, at)
-    assert (
-        Event.objects.filter(
-            run_id=run_of(thread, program.agent).pk, kind="program.joined", actor=f"user:{bob.pk}"
-        ).count()
-        == 1
-    )

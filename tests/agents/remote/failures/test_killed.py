@@ -7,7 +7,6 @@ transaction for each gate, so that some of its gates may be decided; sent again 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, count
@@ -16,36 +15,19 @@ from typing import Any
 import pytest
 
 from agents.models import Answer, Client, Effect
-from agents.moves import rewind
 from approvals.models import BulkOrder, Decision, Gate, Grant, Outcome, Proposal
 from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint, Event, Hold, Plan, Run
 from tests.agents.remote.outside_program import ACTION, SCHEMA, STEPS, WIRE, Program, decide
 from tests.approvals.bulk.bulk_forms import REASON, alike
 from tests.factories import MEMBER, ann, make_policy, make_team
-from tests.factories.tokens import bearing, make_token
+from tests.factories.tokens import make_token
 from tests.harness.services import Talking
 
 MAY = ("approvals.decide_gate", "checkpoints.rewind_run", *MEMBER)
 OPS = [{"op": "set", "field": "payment", "value": WIRE}]
 WIRES = {"title": "Wire", "actions": [{"id": "wire", "arguments": WIRE}]}
 DONE = {"status": "done", "writes": {"receipt": {"id": "tx_1"}}}
-
-
-@pytest.fixture(autouse=True)
-def _no_wait_for_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The programs here are between two calls when their run is taken over: none would let go of it meanwhile."""
-    monkeypatch.setattr(rewind, "HALT_SECONDS", 0.0)
-
-
-@pytest.fixture(scope="module")
-def web() -> Iterator[Talking]:
-    """The warm process; see .caller."""
-    command = [sys.executable, "-m", "tests.agents.remote.failures.killable_caller"]
-    environment = {"HOLDPOINT_LOG_LEVEL": "ERROR"}
-    process = Talking(*command, env=environment)
-    yield process
-    process.close()
 
 
 @dataclass(frozen=True)
@@ -97,19 +79,9 @@ def allowed() -> Program:
     return program
 
 
-def at_gate(noun: str, **body: Any) -> Callable[[], Call]:
-    """A call of a program about its open gate."""
-
-    def made() -> Call:
-        program = Program(team=make_team(may=MAY))
-        return Call(program, f"/api/gates/{program.to_gate().pk}/{noun}", body)
-
-    return made
-
-
-def begun() -> tuple[Program, int]:
-    program = allowed()
-    return program, program.begin()["id"]
+def withdrawing() -> Call:
+    program = Program(team=make_team(may=MAY))
+    return Call(program, f"/api/gates/{program.to_gate().pk}/withdrawals", {})
 
 
 def working(noun: str, **body: Any) -> Callable[[], Call]:
@@ -134,13 +106,6 @@ def new(address: str, body: dict[str, Any], *, registered: bool = False) -> Call
     return made
 
 
-def claim() -> Call:
-    program = Program(team=make_team(may=MAY))
-    program.register()
-    program.run = program.ok(program.post("runs", {"input": {"invoice": {}}}))["id"]
-    return Call(program, f"/api/runs/{program.run}/claims", {})
-
-
 def claim_decided() -> Call:
     program = at_work()
     program.draft()
@@ -160,35 +125,10 @@ def beginning() -> Call:
     return Call(program, f"/api/runs/{program.run}/effects", {"token": program.token, "step": "wire"})
 
 
-def reporting(**body: Any) -> Callable[[], Call]:
-    """A word about an effect that was begun."""
-
-    def made() -> Call:
-        program, effect = begun()
-        address = f"/api/runs/{program.run}/effects/{effect}/results"
-        return Call(program, address, {"token": program.token, **body})
-
-    return made
-
-
-def went_back() -> tuple[Program, int]:
-    """One whose run was sent back to its start, and left the payment behind."""
-    program, effect = begun()
-    program.ok(program.report(effect))
-    sent = make_token(ann(program.team))[1]
-    moved = bearing(sent).post(
-        f"/api/runs/{program.run}/rewinds", {"to": 1, "confirm": True}, content_type="application/json"
-    )
-    assert moved.status_code == 200
-    return program, effect
-
-
-def begin_undo() -> Call:
-    program, effect = went_back()
-    program.claim()
-    program.draft(amount="80.00")
-    program.get_approved()
-    return Call(program, f"/api/runs/{program.run}/effects", {"token": program.token, "undoes": effect})
+def reporting() -> Call:
+    program = allowed()
+    address = f"/api/runs/{program.run}/effects/{program.begin()['id']}/results"
+    return Call(program, address, {"token": program.token, **DONE})
 
 
 def person(program: Program, address: str, **body: Any) -> Call:
@@ -228,41 +168,36 @@ def ordering(noun: str, **body: Any) -> Callable[[], Call]:
 
 # A call of each kind of transaction; that every call is one is `do_once`'s.
 CALLS: dict[str, Callable[[], Call]] = {
-    "claim_run, decided": claim_decided,
-    "report_effect": reporting(**DONE),
+    "claim_run": claim_decided,
+    "report_effect": reporting,
     "decide_gates": deciding_together,
     "post_gates": new("/api/gates/batches", {"gates": [{**WIRES, "title": f"Wire {n}"} for n in range(3)]}),
     "register_version": new("/api/agents/{agent}/versions", {"version": "1", "state_schema": SCHEMA, "steps": STEPS}),
     "start_run": new("/api/runs", {"input": {"invoice": {}}}, registered=True),
     "post_gate": new("/api/gates", WIRES),
-    "claim_run": claim,
     "save_checkpoints": working("checkpoints/batches", checkpoints=[{"step": "draft", "ops": OPS}]),
     "open_gate": ask,
     "begin_effect": beginning,
-    "begin_effect, undo": begin_undo,
-    "report_effect, unknown": reporting(status="unknown", error="timed out"),
     "report_failure": working("failures", step="draft", error="no bank"),
     "release_run": working("releases"),
     "end_run": working("endings", status="failed", reason="no more"),
     "decide_gate": deciding,
-    "withdraw_gate": at_gate("withdrawals"),
+    "withdraw_gate": withdrawing,
     "rewind_run": ordering("rewinds", to=1),
     "cancel_run": ordering("cancellations"),
 }
 
 
-def sent(web: Talking, call: Call, at: str, kill: int) -> dict[str, int]:
+def sent(killable: Talking, call: Call, at: str, kill: int) -> dict[str, int]:
     """What became of the process that was asked."""
     asked = {"address": call.address, "body": call.body, "headers": call.headers, "at": at, "kill": kill}
-    told: dict[str, int] = json.loads(web.tell(json.dumps(asked)))
+    told: dict[str, int] = json.loads(killable.tell(json.dumps(asked)))
     return told
 
 
 def again(call: Call) -> None:
     """The same call by somebody who goes on: it is done by now, once."""
-    answer = call.program.client.post(
-        call.address, call.body, content_type="application/json", headers=call.headers
-    )  # fmt: skip
+    answer = call.program.client.post(call.address, call.body, content_type="application/json", headers=call.headers)
     assert answer.status_code in (200, 201), answer.content
 
 
@@ -276,7 +211,7 @@ def kills() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("name", "at", "step"), [*kills()])
 def test_wherever_the_process_is_killed_all_of_the_call_landed_or_none_and_sent_again_it_is_done_once(
-    name: str, at: str, step: int, web: Talking
+    name: str, at: str, step: int, killable: Talking
 ) -> None:
     call = CALLS[name]()
     before = call.landed()
@@ -285,7 +220,7 @@ def test_wherever_the_process_is_killed_all_of_the_call_landed_or_none_and_sent_
     assert whole != before
     call, none, landed = CALLS[name](), 0, 0
     for kill in chain((1, 2), count(2 + step, step)):  # before the first commit, after it, and at each so many after
-        told = sent(web, call, at, kill)
+        told = sent(killable, call, at, kill)
         if told["ended"] == 0:
             break
         assert told["ended"] == -9

@@ -6,9 +6,7 @@ Gone in the middle of an effect, people are asked once its lease is over, whoeve
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -29,7 +27,8 @@ from approvals.policy import authorship
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint, Event, Run
-from tests.agents.remote.outside_program import ACTION, STEPS, WIRE, Program, decide
+from tests.agents.remote.gates.test_owners import started_by_somebody_else
+from tests.agents.remote.outside_program import ACTION, STEPS, WIRE, Program, closed_before, decide
 from tests.factories import MEMBER, ann, bob, make_policy, make_team, make_user, mira
 from tests.factories.tokens import bearing, make_token
 from tests.harness.examples import first_alone
@@ -47,8 +46,9 @@ def silent(program: Program, **since: float) -> None:
     Client.objects.filter(run=program.run).update(heard_at=F("heard_at") - timedelta(**since))
 
 
-def said(program: Program, kind: str) -> int:
-    return Event.objects.filter(run_id=program.run, kind=kind).count()
+def said(program: Program, *kinds: str) -> int:
+    """The events of its run: those of these kinds, or all."""
+    return Event.objects.filter(run_id=program.run, **({"kind__in": kinds} if kinds else {})).count()
 
 
 def words(program: Program) -> tuple[str, str]:
@@ -158,11 +158,6 @@ def test_nothing_is_kept_of_programs_whose_runs_have_ended() -> None:
     assert said(program, "run.missed") == 0
 
 
-def closed_before(gate: Gate) -> None:
-    """Age its closing past the time in which its program may be first."""
-    Gate.objects.filter(pk=gate.pk).update(closed_at=F("closed_at") - timedelta(minutes=1))
-
-
 def test_a_run_that_was_refused_ends_without_its_program_and_what_a_program_has_to_do_waits_for_it() -> None:
     rejected, withdrawn, approved, sent_back = programs = [Program() for _ in range(4)]
     gates = [program.to_gate() for program in programs]
@@ -177,8 +172,7 @@ def test_a_run_that_was_refused_ends_without_its_program_and_what_a_program_has_
     for _ in range(2):
         Sweeper().go_on_alone()
         assert [program.row().status for program in programs] == ["cancelled", "cancelled", "queued", "queued"]
-    for program in (rejected, withdrawn):
-        assert Event.objects.filter(run_id=program.run, kind="run.cancelled").count() == 1
+    assert [said(program, "run.cancelled") for program in (rejected, withdrawn)] == [1, 1]
     assert [program.claim()["next"]["step"] for program in (approved, sent_back)] == ["wire", "draft"]
 
 
@@ -190,7 +184,7 @@ def test_one_whose_data_does_not_verify_stops_no_other() -> None:
         decide(gate, "reject", comment="No.")
         closed_before(gate)
     Checkpoint.objects.filter(run=broken.run).update(checksum=bytes(16))
-    Sweeper().sweep_once()
+    Sweeper().go_on_alone()
     assert (broken.row().status, sound.row().status) == ("queued", "cancelled")
     Run.objects.filter(pk=broken.run).update(status="cancelled")
 
@@ -209,11 +203,10 @@ def test_one_that_its_program_has_to_settle_is_left_alone_once_it_was_tried() ->
     run.refresh_from_db()
     cancel.cancel(run, by=mover, reason="Not needed.")
     closed_before(gate)
-    events = Event.objects.filter(run_id=program.run).count()
-    sweeper = Sweeper()
-    sweeper.sweep_once()
-    sweeper.sweep_once()
-    assert Event.objects.filter(run_id=program.run).count() == events
+    before, sweeper = said(program), Sweeper()
+    sweeper.go_on_alone()
+    sweeper.go_on_alone()
+    assert said(program) == before
     assert program.claim()["next"]["kind"] == "undo"
 
 
@@ -226,22 +219,13 @@ def began(**plan: Any) -> tuple[Program, dict[str, Any]]:
     return program, program.begin()
 
 
-def lapse(program: Program) -> None:
-    """Let its lease run out."""
-    Run.objects.filter(pk=program.run).update(lease_until="2026-01-01T00:00Z")
-
-
 def questions(program: Program) -> list[Gate]:
     return list(Gate.objects.open().filter(run=program.run, kind="recovery"))
 
 
-def events(program: Program) -> int:
-    return Event.objects.filter(run_id=program.run).count()
-
-
 def test_people_are_asked_what_became_of_it_and_nobody_has_to_claim() -> None:
     program, effect = began()
-    lapse(program)
+    program.lapse()
     Sweeper().go_on_alone()
     (question,) = questions(program)
     assert question.asked.title.startswith("Did “wire” happen?")
@@ -273,18 +257,12 @@ def test_the_question_is_for_the_people_whose_policy_approved_it() -> None:
 
 def test_whoever_answers_for_it_does_not_answer_the_question() -> None:
     """Asked by the sweeper, the question was nobody's: bob's program vanished, and bob could say what it had done."""
-    team = make_team(may=MEMBER)
-    program = Program(team=team, owner=bob(team))
-    program.register()
-    own, program.client = program.client, bearing(make_token(ann(team))[1])
-    program.run = program.ok(program.post("runs", {"agent": program.agent, "input": {"invoice": {}}}))["id"]
-    program.client = own
-    program.claim()
+    program = started_by_somebody_else()
     program.draft()
-    decide(Gate.objects.get(pk=program.ask()["gate"]), by=mira(team))
+    decide(Gate.objects.get(pk=program.ask()["gate"]), by=mira(program.team))
     program.claim()
     program.begin()
-    lapse(program)
+    program.lapse()
     Sweeper().go_on_alone()
     (question,) = questions(program)
     assert question.asked_by == program.owner
@@ -297,11 +275,11 @@ def test_what_may_be_sent_twice_is_left_to_whoever_claims_next_and_so_are_a_step
     step, (working, _) = Program(), began()
     step.start()
     programs = [again, step, working]
-    lapse(again)
-    lapse(step)
-    before = [(program.row().status, program.row().token, events(program)) for program in programs]
+    again.lapse()
+    step.lapse()
+    before = [(program.row().status, program.row().token, said(program)) for program in programs]
     Sweeper().go_on_alone()
-    assert [(program.row().status, program.row().token, events(program)) for program in programs] == before
+    assert [(program.row().status, program.row().token, said(program)) for program in programs] == before
     assert [questions(program) for program in programs] == [[], [], []]
     again.claim()
     row = again.begin()
@@ -311,7 +289,7 @@ def test_what_may_be_sent_twice_is_left_to_whoever_claims_next_and_so_are_a_step
 def test_who_reports_late_in_its_place_is_an_author_of_what_comes_of_it() -> None:
     """A claim's token is a small number: a colleague reported a receipt of his own, and approved what followed."""
     program, effect = began()
-    lapse(program)
+    program.lapse()
     colleague = bob(program.team)
     other = Program(team=program.team, agent=program.agent, owner=colleague, run=program.run, token=program.token)
     program.ok(other.report(effect["id"]))
@@ -324,7 +302,7 @@ def test_who_reports_late_in_its_place_is_an_author_of_what_comes_of_it() -> Non
 @pytest.mark.parametrize("time", first_alone(range(AT_ONCE + 1)))
 def test_sweepers_and_the_programs_own_report_at_once_come_to_one_end(web: str, time: int) -> None:
     program, effect = began()
-    lapse(program)
+    program.lapse()
 
     def sweep(_: int) -> int:
         try:
@@ -353,24 +331,14 @@ def test_sweepers_and_the_programs_own_report_at_once_come_to_one_end(web: str, 
     assert verify_runs.verify_run(program.row()) == []
 
 
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Talking]:
-    """The warm process; see .caller."""
-    command = [sys.executable, "-m", "tests.agents.remote.failures.killable_caller"]
-    environment = {"HOLDPOINT_LOG_LEVEL": "ERROR"}
-    process = Talking(*command, env=environment)
-    yield process
-    process.close()
-
-
 @pytest.mark.parametrize("at", first_alone(["commit", "statement"]))
-def test_wherever_the_sweeper_is_killed_the_question_is_asked_once_by_the_next(at: str, warm: Talking) -> None:
+def test_wherever_the_sweeper_is_killed_the_question_is_asked_once_by_the_next(at: str, killable: Talking) -> None:
     kill, none, landed = 0, 0, 0
     while True:
         kill += 1
         program, _ = began()
-        lapse(program)
-        ended = json.loads(warm.tell(json.dumps({"sweep": program.run, "at": at, "kill": kill})))["ended"]
+        program.lapse()
+        ended = json.loads(killable.tell(json.dumps({"sweep": program.run, "at": at, "kill": kill})))["ended"]
         asked = questions(program)
         assert (program.row().status == "waiting") == bool(asked)
         if ended == 0:

@@ -79,7 +79,7 @@ def test_a_late_report_and_the_next_claim_come_to_one_end(web: str, time: int) -
     program = Program()
     program.to_effect()
     effect = program.begin()
-    Run.objects.filter(pk=program.run).update(lease_until="2026-01-01T00:00Z")
+    program.lapse()
     headers = {"Authorization": f"Bearer {program.sent}"}
     report = {"token": program.token, "status": "done", "writes": {"receipt": {"id": "tx_1"}}}
     calls: list[tuple[str, dict[str, Any]]] = [("claims", {"worker": f"box:{n}"}) for n in range(3)]

@@ -20,7 +20,7 @@ from agents.session import gates_beside
 from approvals.models import Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Checkpoint, Run
-from tests.agents.remote.outside_program import STEPS, WIRE, Program, decide
+from tests.agents.remote.outside_program import STEPS, WIRE, Program, closed_before, decide
 from tests.factories import ann
 from tests.factories.driven_runs import state, trail
 from tests.harness.racing_threads import meet_lock
@@ -51,7 +51,6 @@ def gate(program: Program, step: str) -> Gate:
 
 
 def note(program: Program) -> dict[str, Any]:
-    """Save the note."""
     return program.ok(program.work("checkpoints", step="note", ops=[{"op": "append", "field": "log", "items": ["n"]}]))
 
 
@@ -97,7 +96,7 @@ def test_a_rejection_while_the_program_works_sends_it_back_and_withdraws_the_oth
 def test_a_run_whose_program_is_gone_ends_where_a_gate_beside_it_was_rejected(program: Program) -> None:
     note(program)
     decide(gate(program, "legal"), "reject", comment="No.", then="stop")
-    Gate.objects.filter(run=program.run, step="legal").update(closed_at="2020-01-01T00:00:00Z")
+    closed_before(gate(program, "legal"))
     assert program.run in [run for run, _ in absent_programs.waiting()]
     assert absent_programs.go_on(program.run)
     assert Run.objects.get(pk=program.run).status == "cancelled"
@@ -169,11 +168,8 @@ def takes_over(program: Final) -> Call:
 
 
 @pytest.mark.parametrize("does", [ends, takes_over])
-def test_a_call_locks_the_effects_that_it_comes_to_before_the_run(
-    does: Callable[[Final], Call], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_call_locks_the_effects_that_it_comes_to_before_the_run(does: Callable[[Final], Call]) -> None:
     """A plain run's effects were locked first only where it settled before: the database ended one of the two."""
-    monkeypatch.setattr(rewind, "HALT_SECONDS", 0.0)  # the program is between two calls
     program = Final()
     program.to_effect()
     program.ok(program.report(program.begin()["id"]))

@@ -5,12 +5,10 @@ Nothing recorded that a program had been told, so the same approval was an answe
 
 from __future__ import annotations
 
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
-from django.db.models import F
 
 from agents.api.protocol import idempotency_keys
 from agents.models import Answer, Client, Effect
@@ -23,17 +21,17 @@ from checkpoints.models import Event, Hold, Plan, Run
 from checkpoints.postgresql.sql import run_sql
 from tests.agents.api.test_doors import refusal
 from tests.agents.remote.failures.test_races import AT_ONCE, together
-from tests.agents.remote.outside_program import WIRE, Program, decide
+from tests.agents.remote.outside_program import WIRE, Program, closed_before, decide
 from tests.agents.remote.test_refusals import refused, traces
 from tests.approvals.tools.registered_tools import make_tool
-from tests.factories import MEMBER, make_policy, make_team, make_user
+from tests.factories import make_policy, make_user
 from tests.factories.tokens import bearing, make_token
 from tests.harness.racing_threads import race
 from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import signed_in
 
 ASK: dict[str, Any] = {"title": "Wire 120.00", "actions": [{"id": "wire", "arguments": WIRE}]}
-ACTION: dict[str, Any] = {"id": "wire", "arguments": WIRE}
+ACTION: dict[str, Any] = ASK["actions"][0]
 
 
 def several(program: Program, *gates: dict[str, Any], key: str = "", **more: Any) -> Any:
@@ -59,6 +57,7 @@ def left_by(run: int) -> dict[str, Any]:
         "client": Client.objects.values("token", "owner", "name", "lease", "deferred").get(run=run),
         "gate": (gate.status, gate.version, gate.title, gate.terms, gate.risk, gate.likeness, gate.asked_by_id),
         "proposals": [each.card for each in gate.proposals.all()],
+        "deliveries": list(Delivery.objects.filter(gate=gate).values_list("kind", "webhook")),
         "holds": list(Hold.objects.filter(run=run).values_list("kind", "reason", "by", "freed_at")),
     }  # fmt: skip
 
@@ -66,6 +65,7 @@ def left_by(run: int) -> dict[str, Any]:
 def test_each_is_what_posting_it_alone_would_have_left() -> None:
     program = Program()
     make_tool(program.team, name="bank.wire")
+    Webhook.objects.make(team=program.team, url="https://example.com/h", by=actors.SYSTEM)
     asks = [paying("1.00"), paying("2.00", ask_only=True), paying("3.00", thread="t", state={"invoice": 7})]
     asks[2]["actions"][0]["tool"] = "bank.wire"
     alone = [program.ok(program.post("gates", {**ask, "worker": "box:81", "deferred": True})) for ask in asks]
@@ -80,21 +80,10 @@ def test_each_is_what_posting_it_alone_would_have_left() -> None:
     assert Plan.objects.filter(agent=program.agent).count() == 3
 
 
-def test_one_of_them_is_decided_claimed_and_done_as_any_other() -> None:
-    program = Program()
-    first, second = program.ok(several(program, paying("1.00"), paying("2.00")))["gates"]
-    decide(Gate.objects.get(pk=second["gate"]))
-    program.run = second["run"]
-    assert program.claim()["state"]["wire"]["amount"] == "2.00"
-    effect = program.ok(program.work("effects", step="wire"))["next"]["effect"]["id"]
-    assert program.ok(program.report(effect, writes={"wire_result": {}}))["status"] == "completed"
-    assert Run.objects.get(pk=first["run"]).status == "waiting"
-
-
-def test_a_hundred_cost_as_many_statements_as_two() -> None:
+def test_many_cost_as_many_statements_as_two() -> None:
     program = Program()
     counts = []
-    for many in (2, 2, 2, 100):  # the second finds that the policy is proven, and remembers it
+    for many in (2, 2, 2, 20):  # the second finds that the policy is proven, and remembers it
         with sent() as asked:
             assert len(program.ok(several(program, *[ASK] * many))["gates"]) == many
         counts.append(len(asked))
@@ -104,17 +93,17 @@ def test_a_hundred_cost_as_many_statements_as_two() -> None:
 def test_the_schemas_of_all_of_them_are_checked_within_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each had a bound of its own, so that a request of a hundred could take a hundred times as long."""
     program = Program()
-    monkeypatch.setattr(validate, "WORK", 20_000)
+    monkeypatch.setattr(validate, "WORK", 4_000)
 
     def of_its_own(number: int) -> dict[str, Any]:
         schema = {"type": "object", "properties": {name: {"title": f"{name} {number}"} for name in WIRE}}
         return {**ASK, "actions": [{"id": "wire", "arguments": WIRE, "schema": schema}]}
 
-    asks = [of_its_own(number) for number in range(100)]
+    asks = [of_its_own(number) for number in range(30)]
     program.ok(several(program, *asks[:2]))
     answer = several(program, *asks[2:])
     assert answer.status_code == 422, answer.content
-    assert "/gates/97" in answer.content.decode(), answer.content
+    assert "/gates/27" in answer.content.decode(), answer.content
 
 
 def test_sent_again_with_its_key_also_at_once_they_are_the_same(web: str) -> None:
@@ -164,10 +153,10 @@ def test_each_counts_for_the_policys_hour() -> None:
 def test_several_at_once_do_not_pass_the_policys_hour(web: str) -> None:
     """Each counted those that were there before, far from the bound, and all were let through."""
     program = Program()
-    Policy.objects.create(team=program.team, name="default", hourly=200, pause=None)
-    answers = together(web, program, "gates/batches", [{"gates": [ASK] * 60}] * AT_ONCE)
+    Policy.objects.create(team=program.team, name="default", hourly=20, pause=None)
+    answers = together(web, program, "gates/batches", [{"gates": [ASK] * 6}] * AT_ONCE)
     assert sorted(each.status_code for each in answers) == [201] * 3 + [429] * (AT_ONCE - 3)
-    assert Gate.objects.filter(team=program.team).count() == 180
+    assert Gate.objects.filter(team=program.team).count() == 18
 
 
 def test_what_people_rejected_twice_waits_also_among_others() -> None:
@@ -190,24 +179,10 @@ def test_each_counts_as_a_request(settings: Any) -> None:
     assert traces(program) == before
 
 
-def test_a_webhook_hears_of_each() -> None:
-    program = Program()
-    Webhook.objects.make(team=program.team, url="https://example.com/h", by=actors.SYSTEM)
-    told = program.ok(several(program, ASK, ASK))["gates"]
-    sent = Delivery.objects.filter(gate__team=program.team, kind="gate.opened")
-    assert sorted(sent.values_list("gate", flat=True)) == sorted(each["gate"] for each in told)
-
-
 def posted(program: Program, **more: Any) -> Gate:
-    """A gate that the program posts."""
     told = program.ok(program.post("gates", {"title": "Wire 120.00?", "actions": [ACTION], **more}))
     program.run = told["run"]
     return Gate.objects.get(pk=told["gate"])
-
-
-def later(gate: Gate) -> None:
-    """Age its closing past the time in which its program may be first."""
-    Gate.objects.filter(pk=gate.pk).update(closed_at=F("closed_at") - timedelta(minutes=1))
 
 
 def test_its_run_ends_with_the_decision_and_nobody_claims_it_and_what_was_allowed_waits_for_its_program() -> None:
@@ -226,7 +201,7 @@ def test_its_run_ends_with_the_decision_and_nobody_claims_it_and_what_was_allowe
     told = at_once.claim()
     assert (told["status"], told["next"]) == ("completed", None)
     for gate in gates:
-        later(gate)
+        closed_before(gate)
     Sweeper().go_on_alone()
     ends = [program.row().status for program in programs]
     assert ends == ["completed"] * 3 + ["cancelled", "completed", "queued", "completed"]
@@ -271,7 +246,6 @@ def take(program: Program, gate: Gate, to: str = "call-1", **more: Any) -> Any:
 
 
 def approved(program: Program) -> Gate:
-    """A question that somebody approved."""
     gate = posted(program, ask_only=True)
     decide(gate)
     return gate
@@ -349,14 +323,6 @@ def test_what_nobody_approved_and_what_a_run_performs_is_not_handed_out() -> Non
     assert not Event.objects.filter(kind="gate.handed_out", team_id=program.team.pk).exists()
 
 
-def test_whoever_does_not_see_the_gate_takes_nothing() -> None:
-    gate = approved(Program())
-    refusal(take(Program(), gate), 404)
-    _, sent = make_token(make_user("Rae Reader", gate.team), team=gate.team, agent="another")
-    refusal(bearing(sent).post(f"/api/gates/{gate.pk}/handouts", {"to": "x"}, content_type="application/json"), 404)
-    assert not Event.objects.filter(kind="gate.handed_out", subject=gate.subject).exists()
-
-
 def withdraw(program: Program, gate: Gate, *, key: str = "", **body: Any) -> Any:
     return program.post(f"gates/{gate.pk}/withdrawals", body, key=key)
 
@@ -389,12 +355,8 @@ def test_what_is_decided_stays_decided_and_what_people_are_asked_after_a_fault_s
 
 
 def test_nobody_takes_back_what_others_ask() -> None:
-    team = make_team(may=MEMBER)
-    program = Program(team=team)
-    gate = program.to_gate()
-    other = Program(team=team)
-    refusal(withdraw(other, gate), 404)
-    member = bearing(make_token(make_user("Bo Member", team))[1])
+    gate = Program().to_gate()
+    member = bearing(make_token(make_user("Bo Member", gate.team))[1])
     answer = member.post(f"/api/gates/{gate.pk}/withdrawals", {}, content_type="application/json")
     assert "cancel the run by" in refusal(answer, 403)["detail"]
     assert Gate.objects.get(pk=gate.pk).status == "open"

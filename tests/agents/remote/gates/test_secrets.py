@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from agents.api.interface import api
 from agents.api.protocol.idempotency_keys import REPLAYED
@@ -45,28 +44,22 @@ MARK = MARKS[0]
 Part = dict[str, Any]
 
 
-# How a mark may be hidden in a schema: the schema of the arguments, and the arguments.
-NESTED: dict[str, Callable[[Part], tuple[Part, Any]]] = {
-    "a member": lambda part: ({"properties": {"run": part}}, {"run": COMMAND}),
-    "a reference": lambda part: (
-        {"properties": {"run": {"$ref": "#/$defs/a"}}, "$defs": {"a": part}},
-        {"run": COMMAND},
-    ),
-    "a reference into a default": lambda part: (
-        {"properties": {"run": {"$ref": "#/$defs/a/default"}}, "$defs": {"a": {"default": part}}},
-        {"run": COMMAND},
-    ),
-    "items": lambda part: ({"properties": {"run": {"type": "array", "items": part}}}, {"run": [COMMAND]}),
-    "prefixItems": lambda part: ({"properties": {"run": {"type": "array", "prefixItems": [part]}}}, {"run": [COMMAND]}),
-    "allOf": lambda part: ({"properties": {"run": {"allOf": [part]}}}, {"run": COMMAND}),
-    "anyOf": lambda part: ({"properties": {"run": {"anyOf": [part, {"type": "null"}]}}}, {"run": COMMAND}),
-    "a condition": lambda part: (
-        {"properties": {"run": {}}, "if": {}, "then": {"properties": {"run": part}}},
-        {"run": COMMAND},
-    ),
-    "additionalProperties": lambda part: ({"additionalProperties": part}, {"run": COMMAND}),
-    "patternProperties": lambda part: ({"patternProperties": {"^r": part}}, {"run": COMMAND}),
-    "all of it": lambda part: ({**part, "type": "object"}, {"run": COMMAND}),
+# How a mark may be hidden in the schema of arguments.
+NESTED: dict[str, Callable[[Part], Part]] = {
+    "a member": lambda part: {"properties": {"run": part}},
+    "a reference": lambda part: {"properties": {"run": {"$ref": "#/$defs/a"}}, "$defs": {"a": part}},
+    "a reference into a default": lambda part: {
+        "properties": {"run": {"$ref": "#/$defs/a/default"}},
+        "$defs": {"a": {"default": part}},
+    },
+    "items": lambda part: {"properties": {"run": {"type": "array", "items": part}}},
+    "prefixItems": lambda part: {"properties": {"run": {"type": "array", "prefixItems": [part]}}},
+    "allOf": lambda part: {"properties": {"run": {"allOf": [part]}}},
+    "anyOf": lambda part: {"properties": {"run": {"anyOf": [part, {"type": "null"}]}}},
+    "a condition": lambda part: {"properties": {"run": {}}, "if": {}, "then": {"properties": {"run": part}}},
+    "additionalProperties": lambda part: {"additionalProperties": part},
+    "patternProperties": lambda part: {"patternProperties": {"^r": part}},
+    "all of it": lambda part: {**part, "type": "object"},
 }
 PIN = "482913-never-shown"
 PINNED: dict[str, Any] = {
@@ -102,8 +95,8 @@ HIDDEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 def nested(mark: Part, how: str) -> tuple[Part, Any]:
     """The schema of some arguments with a mark, and the arguments."""
-    schema, arguments = NESTED[how]({"type": "string", **mark} if how != "all of it" else mark)
-    return {"type": "object", **schema}, arguments
+    schema = NESTED[how]({"type": "string", **mark} if how != "all of it" else mark)
+    return {"type": "object", **schema}, {"run": [COMMAND] if how in ("items", "prefixItems") else COMMAND}
 
 
 def posted(program: Program, schema: Part, arguments: Any, **more: Any) -> Gate:
@@ -187,11 +180,10 @@ def test_by_whichever_way_it_is_sent_the_reviewer_sees_it(way: str, mark: Part) 
         assert COMMAND in json.dumps(told)
 
 
-@pytest.mark.parametrize("mark", MARKS, ids=["writeOnly", "password"])
-def test_wherever_in_the_schema_it_is_marked(mark: Part) -> None:
+def test_wherever_in_the_schema_it_is_marked() -> None:
     actions = []
     for number, how in enumerate(NESTED):
-        schema, arguments = nested(mark, how)
+        schema, arguments = nested(MARKS[number % 2], how)
         arguments = json.loads(json.dumps(arguments).replace(COMMAND, f"{COMMAND} {number}."))
         actions.append({"id": f"act{number}", "tool": "shell.run", "arguments": arguments, "schema": schema})
     program = Program()
@@ -244,23 +236,21 @@ def test_an_edit_of_the_whole_state_shows_it_and_its_change_and_the_form_of_the_
 
 
 def test_its_mark_stays_in_what_is_stored_and_it_is_in_no_message_and_no_search() -> None:
-    """Nobody decides there: what an honest program calls secret is not sent to a mail server or a chat."""
-    gate = posted(Program(), *nested(MARK, "a member"))
+    """Nobody decides there: what an honest program calls secret is not sent to a mail server or a chat.
+
+    A card's PIN went there as "Amount: 482913": the amount was read as on the gate's page.
+    """
+    marked = {"type": "string", **MARK}
+    schema = {"type": "object", "properties": {"run": marked, "card_pin": marked, "to": {"type": "string"}}}
+    arguments = {"run": COMMAND, "card_pin": "482913", "to": "Ann"}
+    gate = posted(Program(), schema, arguments, pinned=["/card_pin"])
     assert gate.standing().content["actions"][0]["schema"]["properties"]["run"]["writeOnly"] is True
     [action] = gate.standing().card.actions
-    assert action.masked == {"run": COMMAND}
-    assert [fact.value for fact in building.values(action)] == ["••••••••"]
+    assert action.masked == arguments | {"to": "Ann"}
     assert "evil" not in gate.terms
-
-
-def test_a_number_that_it_marks_is_no_amount_in_a_message() -> None:
-    """A card's PIN went to mail servers and chats as "Amount: 482913": the amount was read as on the gate's page."""
-    pin = {"type": "object", "properties": {"card_pin": {"type": "string", **MARK}, "to": {"type": "string"}}}
-    gate = posted(Program(), pin, {"card_pin": "482913", "to": "Ann"}, pinned=["/card_pin"])
     gate.policy.leaves = Policy.Leaves.ALL
-    sent = building.of_gate(gate, gate.standing(), NoticeKind.ASKED, urgency=Urgency.NORMAL)
-    assert "482913" not in repr(sent)
-    assert "Ann" in repr(sent)
+    sent = repr(building.of_gate(gate, gate.standing(), NoticeKind.ASKED, urgency=Urgency.NORMAL))
+    assert [word in sent for word in ("482913", "evil", "Ann")] == [False, False, True]
 
 
 def test_a_constant_that_looks_like_a_mark_is_shown_as_it_is() -> None:
@@ -292,12 +282,8 @@ def gate() -> Gate:
     return planned(program, open_fields, {"pin": PIN, "to": "Ann"})
 
 
-@pytest.fixture
-def reader(gate: Gate) -> Client:
-    return signed_in(make_user("Rea Reviewer", gate.team))
-
-
-def test_a_runs_pages_and_its_api_hide_it_and_say_where(gate: Gate, reader: Client) -> None:
+def test_a_runs_pages_and_its_api_hide_it_and_say_where_and_a_run_of_another_lineage_hides_nothing(gate: Gate) -> None:
+    reader = signed_in(make_user("Rea Reviewer", gate.team))
     decide(gate)
     for page in PAGES:
         shown = reader.get(page.format(run=gate.run_id))
@@ -305,6 +291,14 @@ def test_a_runs_pages_and_its_api_hide_it_and_say_where(gate: Gate, reader: Clie
         assert PIN not in shown.content.decode(), page
     told = reader.get(f"/api/runs/{gate.run_id}/checkpoints/2").json()
     assert (told["masked"], told["state"]["payment"]["to"]) == (["/payment/pin"], "Ann")
+    person = make_user("Rita", gate.team, may=(*MEMBER, "approvals.reveal_secret"))
+    first = Checkpoint.objects.select_related("plan").get(run=gate.run_id, seq=2)
+    assert reveal_secret.of_checkpoint(gate.run, first, "/payment/pin", by=person) == PIN
+    other = Program(team=gate.team, agent=gate.run.plan.agent)  # a tool's place in one run is a plain field in another
+    other.run = other.ok(other.post("runs", {"agent": other.agent, "input": {"invoice": {}}}))["id"]
+    other.claim()
+    other.draft(pin="plain")
+    assert reader.get(f"/api/runs/{other.run}/checkpoints/2").json()["state"]["payment"]["pin"] == "plain"
 
 
 def test_an_edit_of_its_neighbour_keeps_it_and_a_patch_cannot_copy_it_to_where_it_is_shown(gate: Gate) -> None:
@@ -317,40 +311,16 @@ def test_an_edit_of_its_neighbour_keeps_it_and_a_patch_cannot_copy_it_to_where_i
         rewind.edit(gate.run, at=2, patch=copied, by=make_user("Bob", gate.team), feedback="", key="once")
 
 
-def test_who_may_reveal_secrets_reads_it_there(gate: Gate) -> None:
-    person = make_user("Rita", gate.team, may=(*MEMBER, "approvals.reveal_secret"))
-    first = Checkpoint.objects.select_related("plan").get(run=gate.run_id, seq=2)
-    assert reveal_secret.of_checkpoint(gate.run, first, "/payment/pin", by=person) == PIN
-
-
-def test_a_run_of_another_lineage_says_nothing_of_it(gate: Gate, reader: Client) -> None:
-    """A tool's place in one run is a plain field in another."""
-    other = Program(team=gate.team, agent=gate.run.plan.agent)
-    told = other.ok(other.post("runs", {"agent": other.agent, "input": {"invoice": {}}}))
-    other.run = told["id"]
-    other.claim()
-    other.draft(pin="plain")
-    assert reader.get(f"/api/runs/{other.run}/checkpoints/2").json()["state"]["payment"]["pin"] == "plain"
-
-
-def asking_to_store(program: Program) -> Gate:
-    """A gate that a program posts, without a schema or a plan, with a call of a tool that people registered."""
+def test_each_secret_of_the_state_is_hidden_at_its_own_place_and_revealed_from_there_with_its_event() -> None:
+    program = Program()
     make_tool(program.team, name="vault.set", schema=VAULT, pinned=[], undo="")
-    return posted(program, {}, {"user": "robo", "password": {"value": PASSPHRASE}}, tool="vault.set")
-
-
-def test_each_secret_of_the_state_is_hidden_at_its_own_place() -> None:
-    gate = asking_to_store(Program())
+    gate = posted(program, {}, {"user": "robo", "password": {"value": PASSPHRASE}}, tool="vault.set")
     veil, state = state_veil(spec_of(gate.run.plan), gate.standing().card), gate.saved.state
     assert list(veil.places(state)) == [PLACE]
     assert veil.masked(state)["act"]["user"] == "robo"
     told = told_of(gate)
     assert told["masked"] == ["/actions/0/arguments/password/value"]
     assert PASSPHRASE not in page_of(gate) + json.dumps(told)
-
-
-def test_what_the_page_offers_to_reveal_is_revealed_with_its_event() -> None:
-    gate = asking_to_store(Program())
     person = signed_in(member(gate.team, reveals=True))
     page = person.get(f"/gates/{gate.pk}/").content.decode()
     assert f'value="{PLACE}"' in page
