@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.known_agents import fixtures_of
+from tests.harness.known_agents import fixtures_of, known_to_modules
 
-own_agents, workers = fixtures_of("tests.agents.children.family", scope="package")
+AGENTS = "tests.agents.children.family"
+own_agents, workers = known_to_modules(AGENTS), fixtures_of(AGENTS, scope="package")[1]
 
 
 @pytest.fixture

@@ -189,6 +189,14 @@ class Payer(Agent):
         return {"paid": f"{name}, told"}
 
 
+class Names(BaseModel):
+    """Whom children pay, and how."""
+
+    ledger: str
+    names: list[str] = []
+    modes: dict[str, str] = {}
+
+
 def pay_each(
     agent: Agent, ledger: str, names: list[str], modes: dict[str, str], config: dict[str, str] | None = None
 ) -> list[ChildRun]:
@@ -212,10 +220,7 @@ class Payroll(Agent):
 
     name = "payroll"
 
-    class State(BaseModel):
-        ledger: str
-        names: list[str] = []
-        modes: dict[str, str] = {}
+    class State(Names):
         bank: str = "first"
         before: str = ""
         feedback: list[str] = []
@@ -244,10 +249,7 @@ class Strict(Agent):
 
     name = "strict"
 
-    class State(BaseModel):
-        ledger: str
-        names: list[str] = []
-        modes: dict[str, str] = {}
+    class State(Names):
         paid: list[str] = []
 
     @step(retry=0, validators=["enough"], tries=1, rings=0)
@@ -295,10 +297,7 @@ class Overseer(Agent):
 
     name = "overseer"
 
-    class State(BaseModel):
-        ledger: str
-        names: list[str] = []
-        modes: dict[str, str] = {}
+    class State(Names):
         started: int = 0
 
     @step
@@ -331,10 +330,7 @@ class AsksBeside(Agent):
     name = "asks_beside"
     signals = {"go": None}
 
-    class State(BaseModel):
-        ledger: str
-        names: list[str] = []
-        modes: dict[str, str] = {}
+    class State(Names):
         need: int = 1
         paid: list[str] = []
 

@@ -101,24 +101,17 @@ def test_so_many_of_them_are_enough_and_one_that_failed_is_told() -> None:
     assert state(run)["found"] == ["", "found b", "found c"]
 
 
-def test_one_that_is_lost_fails_the_step_and_the_others_are_cancelled() -> None:
-    run = advance(make_parent("a", "b", "c"))
-    child(run, "b").cancel(by=actors.SYSTEM, reason="not wanted")
-    run.refresh_from_db()
-    assert run.status == "queued"  # at once, although two are at work
-    assert statuses(run) == ["queued", "cancelled", "queued"]
-    run = to_rest(run)
-    assert (run.status, statuses(run)) == ("waiting", ["cancelled"] * 3)
-    [failure] = failures(run)
-    lost = child(run, "b")
-    assert failure.error == f"R-{lost.pk}, which the step waits for, was cancelled. not wanted"
-
-
-def test_if_a_person_says_try_again_those_that_were_lost_are_started_anew(ledger: Path) -> None:
+def test_one_that_is_lost_fails_the_step_until_a_person_says_try_again_and_it_is_started_anew(ledger: Path) -> None:
     run = advance(make_parent("a", "b", "c", ledger=str(ledger)))
     advance(child(run, "a"))
-    child(run, "b").cancel(by=actors.SYSTEM, reason="not wanted")
+    lost = child(run, "b")
+    lost.cancel(by=actors.SYSTEM, reason="not wanted")
+    run.refresh_from_db()
+    assert run.status == "queued"  # at once, although one is at work
     run = to_rest(run)
+    assert (run.status, statuses(run)) == ("waiting", ["completed", "cancelled", "cancelled"])
+    [failure] = failures(run)
+    assert failure.error == f"R-{lost.pk}, which the step waits for, was cancelled. not wanted"
     answer(run, "retry")
     run = to_rest(run)
     assert (run.status, state(run)["found"]) == ("completed", ["found a", "found b", "found c"])
@@ -138,7 +131,7 @@ def test_results_are_kept_for_the_step_that_is_tried_again(ledger: Path, workers
 
 @pytest.mark.parametrize(
     ("place", "hit"),
-    first_alone([("after_spawn", 2), ("before_gather", 1), ("before_spawn", 2), ("after_gather", 1)], 2),
+    first_alone([("after_spawn", 2), ("before_gather", 1), ("before_spawn", 2), ("after_gather", 1)]),
 )
 def test_a_worker_that_is_killed_starts_no_child_twice(
     place: str, hit: int, ledger: Path, workers: KillableWorkers
@@ -150,15 +143,15 @@ def test_a_worker_that_is_killed_starts_no_child_twice(
     assert sorted(worked(ledger)) == ["a", "a", "b"]
 
 
-@pytest.mark.parametrize("place", ["before_save@give_up", "after_save@give_up"])
+@pytest.mark.parametrize("place", first_alone(["after_save@give_up", "before_save@give_up"]))
 def test_the_end_of_a_child_and_the_waking_of_its_parent_are_one_commit(place: str, workers: KillableWorkers) -> None:
     run = advance(make_parent("a"))
     [only] = children(run)
     workers.kill(only, place)
     run.refresh_from_db()
     only.refresh_from_db()
-    assert (only.status, run.status) in (("running", "waiting"), ("completed", "queued"))
-    assert (only.status == "completed") == (not place.startswith("before"))
+    ended = place.startswith("after")
+    assert (only.status, run.status) == (("completed", "queued") if ended else ("running", "waiting"))
     assert to_rest(run).status == "completed"
 
 
@@ -168,8 +161,6 @@ def test_a_parent_that_sees_its_child_at_work_is_woken_by_the_end_that_it_did_no
     Run.objects.filter(pk=run.pk).update(status="queued", awaited=0)
     [only] = children(run)
     meet_lock(lambda: advance(only), lambda: engine.advance(run.pk))
-    run.refresh_from_db()
-    assert run.status in ("queued", "completed")
     assert to_rest(run).status == "completed"
 
 
@@ -308,12 +299,9 @@ def test_a_child_costs_a_fixed_number_of_statements_however_many_there_are() -> 
         assert to_rest(run).status == "completed"
         return len(starting), len(gathering)
 
-    of(2)
-    few, many = of(3), of(13)
-    assert ((many[0] - few[0]) / 10, (many[1] - few[1]) / 10) == (
-        12,
-        1,
-    )  # to start one; to read one's state
+    of(1)
+    few, many = of(1), of(6)
+    assert (many[0] - few[0], many[1] - few[1]) == (5 * 12, 5)  # to start them; to read their states
 
 
 BOUND = 3  # of the parent's class
@@ -370,12 +358,12 @@ def test_a_person_may_move_a_held_one_and_it_is_not_woken_at_its_gate() -> None:
 
 
 def test_of_several_that_end_at_once_each_lets_one_go() -> None:
-    run = advance(make_parent(*"abcdefghi"))
-    for _ in range(3):
+    run = advance(make_parent(*"abcdef"))
+    for _ in range(2):
         busy = [each for each in children(run) if each.status == "queued"]
         assert len(busy) == BOUND
         race([partial(engine.advance, each.pk) for each in busy])
-        race([partial(turns.let_go, run.pk) for _ in range(4)])
+        race([partial(turns.let_go, run.pk) for _ in range(2)])
     assert to_rest(run).status == "completed"
 
 
@@ -386,8 +374,7 @@ def test_of_two_that_look_at_once_one_lets_a_child_go() -> None:
     assert statuses(run).count("queued") == BOUND
 
 
-def test_a_killed_worker_does_not_raise_the_number_at_work(tmp_path: Path, workers: KillableWorkers) -> None:
-    ledger = tmp_path / "ledger"
+def test_a_killed_worker_does_not_raise_the_number_at_work(ledger: Path, workers: KillableWorkers) -> None:
     run = make_parent(*"abcde", ledger=str(ledger))
     workers.kill(run, "after_spawn@fan_out", 4)
     assert statuses(run) == ["queued"] * BOUND + ["waiting"]

@@ -27,16 +27,27 @@ from tests.factories.driven_runs import advance, answer, decide, failures, make_
 from tests.harness.examples import first_alone
 
 
+@pytest.fixture
+def run(ledger: Path) -> Run:
+    """A run that asks at the end, once its child has paid."""
+    return to_rest(make_run("payroll", ledger=str(ledger), names=["a"], modes={"look": ""}))
+
+
+FAN_OUT = ("step", "pay_all")
+WITHOUT: list[Any] = [{"op": "replace", "path": "/names", "value": []}]
+OTHERWISE: list[Any] = [{"op": "replace", "path": "/before", "value": "otherwise"}]
+
+
 def payroll(ledger: Path, *names: str, **modes: str) -> Run:
     """A run that asks at the end, once its children have paid these names."""
     run = make_run("payroll", ledger=str(ledger), names=list(names), modes={"look": "", **modes})
     return to_rest(run)
 
 
-def names(run: Run, at: int, *names: str) -> Run:
-    """Edit the names in the state of this checkpoint."""
+def names(run: Run, *names: str) -> Run:
+    """Go back to before the fan-out, and have the run go on with these names."""
     patch: list[Any] = [{"op": "replace", "path": "/names", "value": list(names)}]
-    rewind.edit(run, at=at, patch=patch, by=ann(run.team))
+    rewind.edit(run, at=before_the_fan_out(run), patch=patch, by=ann(run.team))
     return to_rest(run)
 
 
@@ -107,7 +118,7 @@ def test_one_that_asks_is_taken_over_with_its_gate_and_withdrawn_where_an_edit_l
     to_rest(run)
     gate.refresh_from_db()
     assert (gate.status, run.status, len(children(run))) == ("open", "waiting", 2)
-    names(run, before_the_fan_out(run), "b")
+    names(run, "b")
     gate.refresh_from_db()
     assert (gate.status, child(run, "a").status) == ("withdrawn", "cancelled")
     assert child(run, "a").reason == f"R-{run.pk}, which started it, goes on without it."
@@ -116,7 +127,7 @@ def test_one_that_asks_is_taken_over_with_its_gate_and_withdrawn_where_an_edit_l
 def test_what_was_left_behind_is_undone_before_the_run_ends(ledger: Path) -> None:
     """The new branch never comes to the step: the run waits until the child is undone, and ends then."""
     run = payroll(ledger, "a", "b")
-    names(run, before_the_fan_out(run))  # no children at all
+    names(run)  # no children at all
     assert worked(ledger) == ["pay a", "pay b"]
     decide(run)
     advance(run)
@@ -132,7 +143,7 @@ def test_what_was_left_behind_is_undone_before_the_run_ends(ledger: Path) -> Non
 
 def test_what_cannot_be_undone_is_kept(ledger: Path) -> None:
     run = payroll(ledger, "a", a="final")
-    names(run, before_the_fan_out(run), "b")
+    names(run, "b")
     assert worked(ledger) == ["pay a", "tell a", "pay b", "take back a"]
     kept = Effect.objects.filter(run=child(run, "a"), undoes__isnull=True).order_by("pk")
     assert [(row.step, row.status) for row in kept] == [("pay", "undone"), ("tell", "kept")]
@@ -144,7 +155,7 @@ def test_one_whose_beginning_retention_removed_is_undone_all_the_same(ledger: Pa
     keep(child(run, "a"), keep_last=1)
     pruned()
     assert seqs(child(run, "a"))[0] > 1
-    names(run, before_the_fan_out(run), "b")
+    names(run, "b")
     gone = child(run, "a")
     assert (gone.status, worked(ledger)) == ("cancelled", ["pay a", "pay b", "take back a"])
     decide(run)
@@ -163,7 +174,7 @@ def test_children_of_a_step_that_failed_and_was_caught_are_undone(ledger: Path) 
 
 def test_where_an_undo_fails_a_person_is_asked_and_the_parent_waits(ledger: Path) -> None:
     run = payroll(ledger, "a", a="stuck")
-    names(run, before_the_fan_out(run))
+    names(run)
     decide(run)
     to_rest(run)
     asked = child(run, "a")
@@ -176,15 +187,14 @@ def test_where_an_undo_fails_a_person_is_asked_and_the_parent_waits(ledger: Path
 def test_a_state_that_counts_on_a_child_which_was_undone_is_no_place_to_go_back_to(ledger: Path) -> None:
     run = payroll(ledger, "a", "b")
     held = Run.objects.get(pk=run.pk).seq
-    names(run, before_the_fan_out(run), "b")
+    names(run, "b")
     with pytest.raises(RewindRefused, match=f"counts on R-{child(run, 'a').pk}, which was undone since"):
         rewind.rewind(run, to=held, by=ann(run.team))
 
 
 def test_a_step_that_is_reused_goes_on_counting_on_its_children(ledger: Path) -> None:
     run = payroll(ledger, "a")
-    patch: list[Any] = [{"op": "replace", "path": "/before", "value": "otherwise"}]
-    rewind.edit(run, at=1, patch=patch, by=ann(run.team))
+    rewind.edit(run, at=1, patch=OTHERWISE, by=ann(run.team))
     to_rest(run)
     assert ("reused", "pay_all") in trail(run)
     decide(run)
@@ -195,7 +205,7 @@ def test_a_step_that_is_reused_goes_on_counting_on_its_children(ledger: Path) ->
 
 def test_a_run_that_is_cancelled_settles_what_it_left_behind_and_keeps_the_rest(ledger: Path) -> None:
     run = payroll(ledger, "a", "b", b="sleep")
-    names(run, before_the_fan_out(run), "b")
+    names(run, "b")
     run = Run.objects.get(pk=run.pk)
     assert run.status == "waiting"
     cancel(run, by=actors.SYSTEM, reason="not wanted")
@@ -220,7 +230,7 @@ def test_a_worker_that_is_killed_as_it_takes_children_over(place: str, ledger: P
 @pytest.mark.parametrize("place", first_alone(["after_undo@pay", "before_settle"]))
 def test_a_worker_that_is_killed_as_children_are_undone(place: str, ledger: Path, workers: KillableWorkers) -> None:
     run = payroll(ledger, "a")
-    names(run, before_the_fan_out(run))
+    names(run)
     decide(run)
     if place == "before_settle":
         workers.kill(run, place)
@@ -236,21 +246,6 @@ def test_a_worker_that_is_killed_as_children_are_undone(place: str, ledger: Path
     assert worked(ledger).count("take back a") <= 1
 
 
-@pytest.fixture
-def run(ledger: Path) -> Run:
-    """A run that asks at the end, once its child has paid."""
-    return to_rest(make_run("payroll", ledger=str(ledger), names=["a"], modes={"look": ""}))
-
-
-FAN_OUT = ("step", "pay_all")
-
-
-WITHOUT: list[Any] = [{"op": "replace", "path": "/names", "value": []}]
-
-
-OTHERWISE: list[Any] = [{"op": "replace", "path": "/before", "value": "otherwise"}]
-
-
 def forked(run: Run, at: int, patch: list[Any] | None = None) -> Run:
     """A fork that has come to its gate, beyond the fan-out."""
     made = to_rest(fork(run, at=at, by=ann(run.team), patch=patch or []))
@@ -261,10 +256,7 @@ def forked(run: Run, at: int, patch: list[Any] | None = None) -> Run:
 
 def leave_behind(run: Run) -> None:
     """Have the run go on without its children, to its end."""
-    before = trail(run).index(FAN_OUT)
-    rewind.edit(run, at=before, patch=WITHOUT, by=ann(run.team))
-    to_rest(run)
-    decide(run)
+    decide(names(run))
     assert to_rest(run).status == "completed"
 
 
@@ -279,41 +271,26 @@ def test_one_on_which_the_start_of_a_fork_counts_stays(run: Run, ledger: Path) -
     assert "abandoned; kept, since a fork or its origin counts on it" in part(page(run), "children")
 
 
-def test_one_whose_result_a_fork_has_read_stays(run: Run, ledger: Path) -> None:
-    """The fork started an equal one, which gave it what the origin's did, and went back since."""
-    modes: list[Any] = [{"op": "replace", "path": "/modes", "value": {"look": "", "b": ""}}]
-    made = forked(run, trail(run).index(FAN_OUT), modes)
-    assert FAN_OUT in trail(made)
-    rewind.edit(made, at=1, patch=WITHOUT, by=ann(run.team))
-    to_rest(made)
-    leave_behind(run)
-    assert (worked(ledger), statuses(run)) == (["pay a"], ["completed"])
-
-
-def test_one_whose_step_a_fork_has_reused_stays(run: Run, ledger: Path) -> None:
-    made = forked(run, 1, OTHERWISE)
-    assert ("reused", "pay_all") in trail(made)
-    leave_behind(run)
-    assert (worked(ledger), statuses(run)) == (["pay a"], ["completed"])
-
-
-@pytest.mark.long
-def test_it_stays_too_once_retention_has_removed_where_the_fork_counts_on_it(run: Run, ledger: Path) -> None:
+@pytest.mark.parametrize("how", ["read", "reused", pytest.param("pruned", marks=pytest.mark.long)])
+def test_one_whose_result_a_fork_has_taken_stays(how: str, run: Run, ledger: Path) -> None:
     """Only checkpoints that were still there counted, so what an old fork had taken was undone."""
-    made = forked(run, 1, OTHERWISE)
-    decide(made)
-    assert to_rest(made).status == "completed"
-    keep(made, keep_last=1)
-    pruned()
-    assert len(seqs(made)) == 1
+    if how == "read":  # of an equal one, which gave it what the origin's did; and it went back since
+        modes: list[Any] = [{"op": "replace", "path": "/modes", "value": {"look": "", "b": ""}}]
+        made = forked(run, trail(run).index(FAN_OUT), modes)
+        assert FAN_OUT in trail(made)
+        rewind.edit(made, at=1, patch=WITHOUT, by=ann(run.team))
+        to_rest(made)
+    else:
+        made = forked(run, 1, OTHERWISE)
+        assert ("reused", "pay_all") in trail(made)
+    if how == "pruned":
+        decide(made)
+        assert to_rest(made).status == "completed"
+        keep(made, keep_last=1)
+        pruned()
+        assert len(seqs(made)) == 1
     leave_behind(run)
     assert (worked(ledger), statuses(run)) == (["pay a"], ["completed"])
-
-
-def test_the_remark_says_else_undone_where_the_fork_began_before(run: Run) -> None:
-    fork(run, at=1, by=ann(run.team), patch=WITHOUT)
-    rewind.edit(run, at=trail(run).index(FAN_OUT), patch=WITHOUT, by=ann(run.team))
-    assert "else undone" in part(page(to_rest(run)), "children")
 
 
 def test_a_fork_reuses_no_step_that_counts_on_one_which_was_undone(run: Run, ledger: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import override_settings
 
 from agents.definition import registry
 from agents.waits import signals, suspend
@@ -22,7 +23,7 @@ from checkpoints.models import Run
 from checkpoints.runs import plans
 from checkpoints.runs.plans import PlanSpec
 from config.examples import LIBRARIES
-from tests.agents.examples.assistant.endpoint import KEY, Reply, running
+from tests.agents.examples.assistant.endpoint import KEY, Endpoint, Reply, running
 from tests.agents.examples.refunds.conftest import World, sandbox, shared_sandbox, start_sandbox
 from tests.factories import bob, make_team
 from tests.factories.driven_runs import advance_to_rest, answer, decide, state
@@ -32,6 +33,7 @@ __all__ = ["sandbox", "shared_sandbox", "start_sandbox"]
 CORPUS = Path(__file__).parent / "corpus"
 SAVED = sorted(path for path in CORPUS.glob("*/*/*.json") if path.name != "plan.json")
 NEWEST = {path.parent.parent: int(path.parent.name) for path in sorted(SAVED, key=lambda path: int(path.parent.name))}
+MIDWAY = ("answered", "approved", "asks_to_confirm", "chosen", "written")  # how far such a run had come
 ROUNDS = 12  # of people's answers, after which a run should have ended
 # What a completed run of each agent has in its state, however far it had come before.
 OUTCOMES = {
@@ -45,20 +47,32 @@ OUTCOMES = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def bundled_agents() -> Iterator[None]:
+    """Serve what comes with the product, and nothing else."""
+    with override_settings(HOLDPOINT_AGENTS=[f"agents.examples.{name}" for name in LIBRARIES]):
+        registry.forget()
+        yield
+        registry.forget()
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Endpoint]:
+    """A language model of few words."""
+    with running() as endpoint:
+        endpoint.script = [Reply("All done.")]
+        yield endpoint
+
+
 @pytest.fixture(autouse=True)
-def bundled_agents(settings: Any, sandbox: World, tmp_path: Path) -> Iterator[None]:
-    """Serve what comes with the product, and nothing else, in a world of its own."""
-    settings.HOLDPOINT_AGENTS = [f"agents.examples.{name}" for name in LIBRARIES]
+def world(settings: Any, sandbox: World, model: Endpoint, tmp_path: Path) -> Iterator[None]:
+    """A world of its own for each run."""
     settings.SANDBOX_URL = sandbox.url
     settings.HOME = tmp_path
     settings.HOLDPOINT_ASSISTANT_FOLDER = str(tmp_path / "desk")
-    registry.forget()
-    with running() as model:
-        model.script = [Reply("All done.")]
-        settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY = model.url, KEY
-        yield
+    settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY = model.url, KEY
+    yield
     sandbox.take_back()
-    registry.forget()
 
 
 def plan_at(folder: Path) -> PlanSpec:
@@ -124,9 +138,10 @@ def answer_gate(gate: Gate) -> None:
 
 
 def marks(path: Path) -> tuple[pytest.MarkDecorator, ...]:
-    """Those of the newest version and the one before are brought on always, older ones from their approval on."""
-    young = int(path.parent.name) >= NEWEST[path.parent.parent] - 1
-    return () if young or path.stem in ("approved", "given") else (pytest.mark.long,)
+    """Brought on always: what the first version left midway, and the one before the newest there and at the start."""
+    version, newest = int(path.parent.name), NEWEST[path.parent.parent]
+    often = version in (1, newest - 1) if path.stem in MIDWAY else version == newest - 1 and path.stem == "given"
+    return () if often else (pytest.mark.long,)
 
 
 @pytest.mark.parametrize(

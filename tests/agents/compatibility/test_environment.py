@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from decimal import Decimal
 from importlib import invalidate_caches
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel, Field, SecretStr
 
 from agents import Agent, step
 from agents.definition import environment
@@ -21,12 +20,36 @@ from agents.runs.start import start_run
 from approvals.gates import preflight_facts
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
+from checkpoints.values.canonical_json import encode_canonical
+from tests.agents.compatibility import porter
 from tests.agents.compatibility.conftest import Deploy
-from tests.agents.compatibility.porter.settled import Settled
 from tests.factories import make_team
 from tests.factories.driven_runs import advance_to_rest, state
 
 LIBRARY = "porter-library"
+
+
+class Settled(Agent):
+    """Says what it was configured to say."""
+
+    name = "settled"
+    libraries = (LIBRARY,)
+
+    class State(BaseModel):
+        said: str = ""
+        sum: Decimal = Decimal(0)
+
+    class Config(BaseModel):
+        word: str = "hello"
+        limit: Decimal = Field(Decimal("10.00"), gt=0)
+
+    @step
+    def say(self) -> dict[str, Any]:
+        return {"said": self.config.word}
+
+    @step
+    def count(self) -> dict[str, Any]:
+        return {"sum": self.config.limit}
 
 
 @pytest.fixture
@@ -57,30 +80,30 @@ def shown(run: Run) -> dict[str, tuple[str, str]]:
 
 def test_what_is_given_goes_over_the_defaults_and_stays_with_the_run(deploy: Deploy, installed: Any) -> None:
     installed("1.2")
-    deploy("settled")
-    run = started(word="moin")
-    assert environment.recorded(run) == {"config": {"word": "moin", "limit": "10.00"}, "libraries": {LIBRARY: "1.2"}}
+    deploy(Settled)
+    run = started(word="é")
+    recorded = {"config": {"word": "é", "limit": "10.00"}, "libraries": {LIBRARY: "1.2"}}
+    assert (environment.recorded(run), bytes(run.environment)) == (recorded, encode_canonical(recorded))
+    told = shown(run)
+    assert told["configuration"] == ("green", "The configuration is the recorded one.")
+    assert told["libraries"] == ("green", f"{LIBRARY} 1.2, as recorded.")
     assert advance_to_rest(run).status == "completed"
-    assert state(run) == {"said": "moin", "sum": "10.00"}
+    assert state(run) == {"said": "é", "sum": "10.00"}
 
 
 def test_every_fault_of_a_configuration_is_named_and_nothing_is_started(deploy: Deploy) -> None:
-    deploy("settled")
+    deploy(Settled, porter.One)
     before = Run.objects.count()
     with pytest.raises(ConfigRefused) as refused:
         started(limit="-1", colour="red")
     assert [each["pointer"] for each in refused.value.errors] == ["/limit", "/colour"]
+    with pytest.raises(ConfigRefused, match="no such field"):  # it has no configuration
+        start_run("porter", {"order": "A-1"}, by=SYSTEM, team=make_team(), config={"word": "moin"})
     assert Run.objects.count() == before
 
 
-def test_an_agent_without_a_configuration_takes_none(deploy: Deploy) -> None:
-    deploy("one")
-    with pytest.raises(ConfigRefused, match="no such field"):
-        start_run("porter", {"order": "A-1"}, by=SYSTEM, team=make_team(), config={"word": "moin"})
-
-
 def test_by_command_it_is_json(deploy: Deploy) -> None:
-    deploy("settled")
+    deploy(Settled)
     team = make_team()
     call_command("run_agent", "settled", "--input", "{}", "--team", team.name, "--config", '{"word": "moin"}')
     assert environment.recorded(Run.objects.get(team=team))["config"]["word"] == "moin"
@@ -89,17 +112,9 @@ def test_by_command_it_is_json(deploy: Deploy) -> None:
             call_command("run_agent", "settled", "--input", "{}", "--team", team.name, "--config", wrong)
 
 
-def test_as_recorded_is_green(deploy: Deploy, installed: Any) -> None:
-    installed("1.2")
-    deploy("settled")
-    told = shown(started(word="moin"))
-    assert told["configuration"] == ("green", "The configuration is the recorded one.")
-    assert told["libraries"] == ("green", f"{LIBRARY} 1.2, as recorded.")
-
-
 def test_a_library_of_another_version_is_amber_and_one_that_is_gone_is_red(deploy: Deploy, installed: Any) -> None:
     installed("1.2")
-    deploy("settled")
+    deploy(Settled)
     run = started()
     installed("2.0")
     assert shown(run)["libraries"] == ("amber", f"{LIBRARY} was 1.2 when the run started and is 2.0 here.")
@@ -111,7 +126,7 @@ def test_a_field_that_is_new_or_gone_is_amber_and_one_that_does_not_fit_is_red(
     deploy: Deploy, installed: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed("1.2")
-    deploy("settled")
+    deploy(Settled)
     run = started(word="moin")
 
     class Wider(Settled.Config):
@@ -130,7 +145,7 @@ def test_a_field_that_is_new_or_gone_is_amber_and_one_that_does_not_fit_is_red(
 
 def test_a_run_from_before_anything_was_recorded_says_so(deploy: Deploy, installed: Any) -> None:
     installed("1.2")
-    deploy("settled")
+    deploy(Settled)
     run = started()
     Run.objects.filter(pk=run.pk).update(environment=b"{}")
     run.refresh_from_db()
@@ -157,7 +172,8 @@ class Required(BaseModel):
         ({"Config": Required}, "the field word of its Config has no default"),
         ({"Config": Keyed}, "a secret in its Config"),
         ({"Config": dict}, "a Config that is not a pydantic BaseModel"),
-        ({"libraries": "numpy"}, "`libraries` is a tuple"),
+        ({"Config": Settled.Config, "libraries": "numpy"}, "`libraries` is a tuple"),
+        ({}, r"lonely\.say uses self\.config\.word"),
     ],
 )
 def test_a_declaration_that_no_run_could_start_with_is_refused(attributes: dict[str, Any], words: str) -> None:
@@ -169,30 +185,9 @@ def test_a_declaration_that_no_run_could_start_with_is_refused(attributes: dict[
 
         @step
         def say(self) -> dict[str, Any]:
-            return {"said": "hello"}
+            return {"said": self.config.word}
 
     for name, value in attributes.items():
         setattr(Lonely, name, value)
     with pytest.raises(AgentError, match=words):
         environment.check(Lonely, plan_of(Lonely))
-
-
-def test_a_step_that_uses_what_is_not_configured_is_refused() -> None:
-    class Asking(Agent):
-        name = "asking"
-
-        class State(BaseModel):
-            said: str = ""
-
-        @step
-        def say(self) -> dict[str, Any]:
-            return {"said": self.config.word}
-
-    with pytest.raises(AgentError, match=r"asking\.say uses self\.config\.word"):
-        environment.check(Asking, plan_of(Asking))
-
-
-def test_it_is_kept_as_canonical_json(deploy: Deploy) -> None:
-    deploy("settled")
-    kept = bytes(started(word="é").environment)
-    assert kept == json.dumps(json.loads(kept), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()

@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from approvals.models import Gate
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Run
+from tests.agents.children.families import children
+from tests.agents.compatibility.conftest import Deploy
+from tests.agents.compatibility.fleet import one, two
 from tests.checkpoints.retention.pruned_runs import keep, pruned, seqs
 from tests.factories import ann
 from tests.factories.driven_runs import advance_to_rest, decide, make_run, open_gate, state
 from tests.harness import services
+from tests.harness.examples import first_alone
 from tests.harness.signed_in_clients import form_of, post
 from tests.harness.waiting import until
 
 Starter = Callable[..., services.Service]
-Deploy = Callable[..., None]
 STOPS = ["Oslo", "Turku", "Riga"]
+ONE, TWO = (one.Van, one.Fleet), (two.Van, two.Fleet)
 
 
-def modules(*names: str) -> list[str]:
-    """The modules of these versions."""
-    return [f"tests.agents.compatibility.fleet.{name}" for name in names]
-
-
-@pytest.fixture
-def deploy(settings: Any) -> Iterator[Deploy]:
-    """Return deploy(*versions): what is registered here from now on."""
-    from agents.definition import registry
-
-    def names(*versions: str) -> None:
-        settings.HOLDPOINT_AGENTS = modules(*versions)
-        registry.forget()
-
-    yield names
-    Run.objects.live().filter(plan__agent__in=("fleet", "van")).update(status="cancelled")
-    registry.forget()
+def served(version: str) -> dict[str, str]:
+    """The environment of a process that knows this version."""
+    return {"HOLDPOINT_AGENTS": f"tests.agents.compatibility.fleet.{version}"}
 
 
 @pytest.fixture
@@ -48,21 +37,16 @@ def ledger(tmp_path: Path) -> Path:
     return tmp_path / "ledger"
 
 
-def children(parent: Run) -> list[Run]:
-    """The runs that it started, oldest first."""
-    return list(Run.objects.filter(parent=parent).order_by("pk"))
-
-
-@pytest.mark.parametrize("versions", [("one", "two"), ("two",)])
+@pytest.mark.parametrize("beside", first_alone([False, True]))
 def test_a_parent_that_goes_on_after_a_deploy_finds_the_children_that_it_had_started(
-    versions: tuple[str, ...], deploy: Deploy, ledger: Path
+    beside: bool, deploy: Deploy, ledger: Path
 ) -> None:
     """It started all of them once more, in the new version, and undid those that it had."""
-    deploy("one")
+    deploy(*ONE)
     run = advance_to_rest(make_run("fleet", ledger=str(ledger), stops=STOPS))
     for child in children(run):
         advance_to_rest(child)
-    deploy(*versions)
+    deploy(*ONE[: 2 * beside], *TWO)
     for child in children(run):
         while advance_to_rest(child).status == "waiting":  # version 2 alone takes them over, and asks again
             decide(child)
@@ -76,7 +60,7 @@ def test_a_parent_that_goes_on_after_a_deploy_finds_the_children_that_it_had_sta
 
 def test_it_finds_one_too_of_which_retention_removed_how_it_began(deploy: Deploy, ledger: Path) -> None:
     """Its version was read there, so the child was started once more, and did the same again."""
-    deploy("one")
+    deploy(*ONE)
     run = advance_to_rest(make_run("fleet", ledger=str(ledger), stops=["Oslo"]))
     [van] = children(run)
     decide(advance_to_rest(van))
@@ -84,7 +68,7 @@ def test_it_finds_one_too_of_which_retention_removed_how_it_began(deploy: Deploy
     keep(van, keep_last=1)
     pruned()
     assert seqs(van)[0] > 1
-    deploy("one", "two")
+    deploy(*ONE, *TWO)
     assert (advance_to_rest(run).status, children(run)) == ("completed", [van])
 
 
@@ -92,13 +76,13 @@ def test_version_2_beside_version_1_takes_over_the_waiting_children_once_version
     deploy: Deploy, ledger: Path, celery_worker: Starter, sweeper: Starter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDPOINT_LEASE", "2")
-    deploy("one")
-    old = celery_worker("-c", "1", "--name", "old", env={"HOLDPOINT_AGENTS": modules("one")[0]})
+    deploy(*ONE)
+    old = celery_worker("-c", "1", "--name", "old", env=served("one"))
     run = make_run("fleet", ledger=str(ledger), stops=STOPS)
     until(lambda: Gate.objects.open().filter(run__parent=run).count() == 3, what="all three ask in version 1")
     first, *others = children(run)
-    deploy("two", "one")
-    celery_worker("-c", "1", "--name", "new", env={"HOLDPOINT_AGENTS": modules("two")[0]})
+    deploy(*TWO, *ONE)
+    celery_worker("-c", "1", "--name", "new", env=served("two"))
     newer = make_run("fleet", ledger=str(ledger.with_name("newer")), stops=["Bergen"])
     until(
         lambda: Gate.objects.open().filter(run__parent=newer).count() == 1, what="version 2 asks for a run of its own"
@@ -111,8 +95,8 @@ def test_version_2_beside_version_1_takes_over_the_waiting_children_once_version
 
     approve(first)  # by version 1, which is still there
     old.stop()
-    deploy("two")
-    sweeper(env={"HOLDPOINT_AGENTS": modules("two")[0]})
+    deploy(*TWO)
+    sweeper(env=served("two"))
     asking = Gate.objects.open().filter(run__parent=run, title__contains="2 kg")
     until(lambda: asking.count() == 2, what="version 2 asks for the two that wait")
     for child in (*others, *children(newer)):

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from agents import Agent, step, upcast
 from agents.definition.plan_builder import plan_of
 from agents.definition.registered import RegisteredAgent
-from agents.definition.upcast import UpcastPath, apply, check, upcasters_of, way
+from agents.definition.upcast import UpcastPath, apply, check, way
 from agents.errors import AgentError, UpcastFailed
 from checkpoints.runs.plans import PlanSpec
 
@@ -55,51 +55,43 @@ def led(since: str, among: Known) -> list[str] | None:
     return None if found is None else [f"{each.since}-{each.to}" for each in found.upcasters]
 
 
-def test_a_chain_leads_over_versions_that_are_registered() -> None:
+def test_a_run_is_led_to_the_newest_version_that_can_be_reached_on_the_shortest_way() -> None:
     second, third = version("2", up=moving("1", "2")), version("3", up=moving("2", "3"))
     assert led("1", known(second, third)) == ["1-2", "2-3"]
     assert led("2", known(third)) == ["2-3"]
     assert led("1", known(third)) is None
     assert led("0", known(second, third)) is None
-
-
-def test_the_newest_version_that_can_be_reached_takes_the_run() -> None:
+    assert led("1", known(version("1"), second)) is None, "one whose version is registered stays with it"
     ninth, tenth, eleventh = version("9", up=moving("1", "9")), version("10", up=moving("1", "10")), version("11")
     assert led("1", known(ninth, tenth, eleventh)) == ["1-10"]
-
-
-def test_the_shorter_of_two_ways_is_gone() -> None:
-    second = version("2", up=moving("1", "2"))
     third = version("3", up=moving("2", "3"), over=moving("1", "3"))
     assert led("1", known(second, third)) == ["1-3"]
 
 
-def test_an_inherited_upcaster_leads_to_the_version_of_its_own_class() -> None:
-    second = version("2", up=moving("1", "2"))
-    third = version("3", second.agent, over=moving("2", "3"))
-    assert led("1", known(third)) == ["1-2", "2-3"]
-
-
-def test_a_mixins_upcaster_leads_to_the_agent_that_takes_it_in() -> None:
+def test_an_inherited_upcaster_leads_to_the_version_of_its_own_class_and_a_mixins_to_the_agent_that_takes_it_in() -> (
+    None
+):
     class Upcasters:
         up = moving("1", "2")
 
     second = version("2", Upcasters, Agent, say=say)  # type: ignore[arg-type]
     assert led("1", known(second)) == ["1-2"]
+    third = version("3", version("2", up=moving("1", "2")).agent, over=moving("2", "3"))
+    assert led("1", known(third)) == ["1-2", "2-3"]
 
 
-def test_a_run_whose_version_is_registered_stays_with_it() -> None:
-    assert led("1", known(version("1"), version("2", up=moving("1", "2")))) is None
+def found(among: Known) -> UpcastPath:
+    made = way(PlanSpec("walker", "1"), among)
+    assert made is not None
+    return made
 
 
 def test_steps_are_called_what_the_last_upcaster_calls_them() -> None:
     second = version("2", up=moving("1", "2", ask="speak"), speak=say)
-    third = version("3", up=moving("2", "3", speak="say"))
-    found = way(PlanSpec("walker", "1"), known(second, third))
-    assert found is not None
-    assert (found.step("ask"), found.step("say"), found.step("")) == ("say", "say", "")
-    assert found.lacks(["ask", "shout", ""]) == ["shout"]
-    assert found.renamed(["ask", "say"]) == {"ask": "say"}
+    path = found(known(second, version("3", up=moving("2", "3", speak="say"))))
+    assert (path.step("ask"), path.step("say"), path.step("")) == ("say", "say", "")
+    assert path.lacks(["ask", "shout", ""]) == ["shout"]
+    assert path.renamed(["ask", "say"]) == {"ask": "say"}
 
 
 def test_a_state_goes_through_every_upcaster_and_stays_as_it_was() -> None:
@@ -107,12 +99,8 @@ def test_a_state_goes_through_every_upcaster_and_stays_as_it_was() -> None:
     before = {"words": ["hello"]}
     assert apply(found(among), before) == {"words": ["hello", "1-2", "2-3"]}
     assert before == {"words": ["hello"]}
-
-
-def found(among: Known) -> UpcastPath:
-    made = way(PlanSpec("walker", "1"), among)
-    assert made is not None
-    return made
+    second = version("2", up=classmethod(upcast("1")(lambda cls, state: {})))
+    assert apply(found(known(second)), {"words": []}) == {}, "what nobody wrote stays out"
 
 
 @pytest.mark.parametrize(
@@ -130,11 +118,6 @@ def test_what_an_upcaster_does_wrong_is_named(method: Callable[..., Any], words:
         apply(found(known(second)), {"words": []})
 
 
-def test_what_nobody_wrote_stays_out_of_the_state() -> None:
-    second = version("2", up=classmethod(upcast("1")(lambda cls, state: {})))
-    assert apply(found(known(second)), {"words": []}) == {}
-
-
 @pytest.mark.parametrize(
     ("body", "words"),
     [
@@ -147,17 +130,3 @@ def test_what_nobody_wrote_stays_out_of_the_state() -> None:
 def test_an_upcaster_that_could_not_work_is_refused_when_its_agent_is_registered(body: Body, words: str) -> None:
     with pytest.raises(AgentError, match=words):
         version("2", **body)
-
-
-def test_either_order_of_the_decorators_is_taken() -> None:
-    class Walker(Agent):
-        name, version = "walker", "2"
-
-        @upcast("1")
-        @classmethod
-        def up(cls, state: Body) -> Body:
-            return state
-
-    assert [(each.name, each.since, each.call({"words": []})) for each in upcasters_of(Walker)] == [
-        ("up", "1", {"words": []})
-    ]

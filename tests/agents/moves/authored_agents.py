@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
@@ -84,30 +84,21 @@ def asked() -> Card:
     return Card(title="Pay?", actions=[Action(id="pay", title="Pay")])
 
 
-class Wired(Agent):
-    """Asks under a policy of its own."""
+class Unread(BaseModel):
+    """What no step reads."""
 
-    name = "wired"
-
-    class State(BaseModel):
-        paid: bool = False
-
-    @gate(policy="payments")
-    def review(self) -> Card:
-        return asked()
+    paid: bool = False
 
 
 class Middle(Agent):
     """Has no gate of its own."""
 
     name = "middle"
-
-    class State(BaseModel):
-        paid: bool = False
+    State: ClassVar[Any] = Unread
 
     @step
     def start(self) -> None:
-        child: ChildRun = self.spawn("wired", {})
+        child: ChildRun = self.spawn("branched", {})
         self.gather(child)
 
 
@@ -115,9 +106,7 @@ class Manager(Agent):
     """Has no gate of its own, nor has what it starts."""
 
     name = "manager"
-
-    class State(BaseModel):
-        paid: bool = False
+    State: ClassVar[Any] = Unread
 
     @step
     def start(self) -> None:
@@ -129,9 +118,7 @@ class Branched(Agent):
     """Asks nobody in particular."""
 
     name = "branched"
-
-    class State(BaseModel):
-        paid: bool = False
+    State: ClassVar[Any] = Unread
 
     @gate()
     def review(self) -> Card:
@@ -143,9 +130,7 @@ class BranchedOn(Agent):
 
     name = "branched"
     version = "2"
-
-    class State(BaseModel):
-        paid: bool = False
+    State: ClassVar[Any] = Unread
 
     @gate(policy="payments")
     def review(self) -> Card:

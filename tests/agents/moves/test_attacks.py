@@ -92,8 +92,9 @@ def test_an_effect_that_was_ordered_again_stands_where_the_run_goes_back_to_afte
     assert fates(run)[1] == ("pay", "done")
 
 
-def test_an_effect_whose_undo_nobody_saw_end_is_not_adopted(ledger: str) -> None:
+def test_an_effect_whose_undo_nobody_saw_end_is_not_adopted(ledger: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker died right after the undo, a person sent the run back, and what had been undone was taken as done."""
+    monkeypatch.setattr(rewinds, "HALT_SECONDS", 0.0)
     run = advance_to_rest(make_run("trip", ledger=ledger))
     edit(run, 1, mode="skip")
     die(run, "after_undo")

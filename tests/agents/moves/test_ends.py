@@ -122,7 +122,6 @@ def kept(run: Run) -> tuple[str, str, str]:
     ("then", "status", "reason", "done"),
     [
         ("expire", "completed", "", ["pay"]),
-        ("escalate", "completed", "", ["pay"]),
         ("stop", "cancelled", "Nobody decided in time", ["pay"]),
         ("rollback", "cancelled", "Nobody decided in time", ["pay", "give_back"]),
     ],
@@ -130,7 +129,6 @@ def kept(run: Run) -> tuple[str, str, str]:
 def test_it_expires_stops_or_is_rolled_back_and_the_agent_goes_on_where_it_has_a_way(
     ledger: str, then: str, status: str, reason: str, done: list[str]
 ) -> None:
-    """Escalation asks the next group before; after the last one the gate expires."""
     run = advance_to_rest(expired(ledger, then))
     assert kept(run) == (status, "expired", then if then in ("stop", "rollback") else "")
     assert (run.reason, lines(ledger, words=1)) == (reason, done)
@@ -162,7 +160,7 @@ def test_a_cancellation_and_a_decision_that_race_never_wait_for_each_other() -> 
     """The one locked the run before the gate, the other the gate before the run: PostgreSQL ended one of them."""
     team = make_team()
     reviewer, owner = ann(team), bob(team)
-    for _ in range(5):
+    for _ in range(3):
         gate = make_gate(team=team)
         seen = bytes(gate.standing().digest)
         run = Run.objects.get(pk=gate.run_id)
@@ -199,9 +197,6 @@ def test_a_gate_that_opens_while_its_run_is_cancelled_is_withdrawn_with_it() -> 
     assert meet_lock(partial(make_gate, run=run), partial(cancel.cancel, run, by=owner, reason="")) is True
     assert Outcome.objects.get(gate__run=run).kind == "withdrawn"
     assert Run.objects.get(pk=run.pk).status == "cancelled"
-
-
-Call = Callable[[], object]
 
 
 def undoing(ledger: str) -> Run:
@@ -248,7 +243,7 @@ def test_a_page_and_a_worker_do_not_wait_for_each_other(
     assert advance_to_rest(run).status in ("completed", "waiting")
 
 
-def alone(call: Call) -> object:
+def alone(call: Callable[[], object]) -> object:
     """What a call gave, on a connection of its own."""
     try:
         return call()

@@ -53,17 +53,25 @@ def test_a_fork_asks_before_it_takes_an_effect_over_and_sends_nothing_where_it_d
     assert decode_canonical(bytes(event.data))["from"] == taken.taken_from_id
 
 
-def test_what_a_fork_took_over_is_not_its_own_to_undo(ledger: str) -> None:
+def forked(ledger: str) -> tuple[Run, Run]:
+    """A run that paid A, and a fork of it that asks whether it takes that over."""
     run = advance_to_rest(make_run("payments", ledger=ledger, people=["A"]))
-    fork = forks.fork(run, at=1, by=ann(run.team))
-    advance_to_rest(fork)
+    return run, advance_to_rest(forks.fork(run, at=1, by=ann(run.team)))
+
+
+def test_what_a_fork_took_over_neither_of_them_undoes(ledger: str) -> None:
+    """The origin undid the payment that its fork had taken over, and the fork went on saying that it was made."""
+    run, fork = forked(ledger)
     answer(fork, "take")
     advance_to_rest(fork)
+    told = impact.of_edit(run, 1, [{"op": "replace", "path": "/people", "value": []}])
+    assert [(row.step, row.verdict) for row in told.ahead if row.effect] == [("pay", ImpactVerdict.CANNOT)]
+    edit(run, 1, people=[], seen=told.digest())
+    assert advance_to_rest(run).status == "completed"
+    assert (lines(ledger), fates(run), fates(fork)) == (["pay A"], [("pay", "kept")], [("pay", "done")])
     edit(fork, 1, people=[])
     assert advance_to_rest(fork).status == "completed"
-    assert lines(ledger) == ["pay A"]
-    assert fates(fork) == [("pay", "kept")]
-    assert fates(run) == [("pay", "done")]
+    assert (lines(ledger), fates(fork)) == (["pay A"], [("pay", "kept")])
 
 
 def test_a_fork_has_no_permissions_of_the_run_that_it_came_from(ledger: str) -> None:
@@ -78,20 +86,6 @@ def test_a_fork_has_no_permissions_of_the_run_that_it_came_from(ledger: str) -> 
     advance_to_rest(fork)
     assert open_gate(fork).step == "review"
     assert lines(ledger, words=1) == ["book", "pay", "tell"]
-
-
-def test_what_a_fork_stands_on_is_not_pulled_away_by_the_run_that_it_came_from(ledger: str) -> None:
-    """The origin undid the payment that its fork had taken over, and the fork went on saying that it was made."""
-    run = advance_to_rest(make_run("payments", ledger=ledger, people=["A"]))
-    fork = forks.fork(run, at=1, by=ann(run.team))
-    advance_to_rest(fork)
-    answer(fork, "take")
-    advance_to_rest(fork)
-    told = impact.of_edit(run, 1, [{"op": "replace", "path": "/people", "value": []}])
-    assert [(row.step, row.verdict) for row in told.ahead if row.effect] == [("pay", ImpactVerdict.CANNOT)]
-    edit(run, 1, people=[], seen=told.digest())
-    assert advance_to_rest(run).status == "completed"
-    assert (lines(ledger), fates(run), fates(fork)) == (["pay A"], [("pay", "kept")], [("pay", "done")])
 
 
 def sent_again(ledger: str, tmp_path: Path) -> Run:
@@ -172,12 +166,6 @@ def test_a_fork_asks_again_where_what_it_was_to_take_over_was_undone_meanwhile(
     answer(fork, then)
     assert advance_to_rest(fork).status == ended
     assert lines(ledger, words=1).count("pay") == paid
-
-
-def forked(ledger: str) -> tuple[Run, Run]:
-    """A run that paid A, and a fork of it that asks whether it takes that over."""
-    run = advance_to_rest(make_run("payments", ledger=ledger, people=["A"]))
-    return run, advance_to_rest(forks.fork(run, at=1, by=ann(run.team)))
 
 
 def fork_after(run: Run, step: str) -> Run:

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from tests.harness.known_agents import fixtures_of
 
-own_agents, workers = fixtures_of("tests.agents.waits.waiting_agents")
+own_agents, workers = fixtures_of("tests.agents.waits.waiting_agents", scope="package")

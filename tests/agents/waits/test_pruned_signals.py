@@ -30,6 +30,7 @@ from tests.checkpoints.retention.pruned_runs import elsewhere, keep, looked, pru
 from tests.checkpoints.retention.test_races import waits_for_a_lock
 from tests.factories import ann, make_user
 from tests.factories.driven_runs import advance_to_rest, make_run, state
+from tests.harness.examples import first_alone
 from tests.harness.signed_in_clients import confirmed
 from tests.harness.waiting import until
 
@@ -100,14 +101,7 @@ def test_a_prune_that_dies_while_it_removes_them_is_gone_on_with(monkeypatch: py
 
 @pytest.mark.parametrize(
     ("last", "named", "moves"),
-    [
-        pytest.param(1, (3,), (), marks=pytest.mark.long),
-        pytest.param(2, (2,), (("rewind", 2),), marks=pytest.mark.long),
-        (3, (), (("edit", 1), ("rewind", 3))),
-        pytest.param(1, (1,), (("rewind", 1), ("edit", 2)), marks=pytest.mark.long),
-        pytest.param(1, (2, 4), (("rewind", 1), ("edit", 2), ("edit", 1)), marks=pytest.mark.long),
-        pytest.param(2, (), (("edit", 1), ("edit", 1)), marks=pytest.mark.long),
-    ],
+    first_alone([(2, (), (("edit", 1),)), (1, (2, 4), (("rewind", 1), ("edit", 2), ("edit", 1)))]),
 )
 def test_a_pruned_run_reads_after_a_rewind_what_it_reads_without_a_prune(
     last: int, named: tuple[int, ...], moves: tuple[tuple[str, int], ...]

@@ -95,9 +95,8 @@ def test_the_preview_and_the_api_say_it(run: Run) -> None:
 
 
 def test_of_many_children_whose_effects_stay_the_rest_is_counted(ledger: Path) -> None:
-    names = [f"n{number}" for number in range(8)]
-    modes = {"look": "", **dict.fromkeys(names, "final")}
-    run = to_rest(make_run("payroll", ledger=str(ledger), names=names, modes=modes))
+    names = list("abcdefgh")
+    run = to_rest(make_run("payroll", ledger=str(ledger), names=names, modes=dict.fromkeys(names, "final")))
     stays = list(lines_of(impact.of_rewind(run, fan_out(run)), later=False, at_gate=False))[-1]
     assert stays.title == "Cannot be undone"
     assert stays.names == (*(f"Tell of R-{each.pk}" for each in children(run)[:6]), "2 more")

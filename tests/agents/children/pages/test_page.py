@@ -19,6 +19,7 @@ from pydantic import BaseModel, SecretStr
 from agents import Agent, step, tokens
 from agents.models import ChildLink, TokenScope
 from agents.moves import rewind
+from agents.moves.fork import fork
 from agents.pages.run.row import CHILDREN
 from agents.testing import Trial
 from checkpoints.actors import SYSTEM
@@ -79,6 +80,8 @@ def test_what_was_left_behind_says_so(ledger: Path) -> None:
     patch: list[Any] = [{"op": "replace", "path": "/names", "value": []}]
     rewind.edit(run, at=trail(run).index(("step", "pay_all")), patch=patch, by=ann(run.team))
     assert "abandoned: taken over if it is started again" in part(page(run), "children")
+    fork(run, at=1, by=ann(run.team), patch=patch)
+    assert "else undone" in part(page(run), "children")
     rewind.settle_now(to_rest(run), by=ann(run.team))
     to_rest(run)
     assert "abandoned; undone" in part(page(run), "children")

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel
+from agents import Action, Card, gate, step, upcast
 
-from agents import Action, Agent, Card, effect, gate, step, upcast
-
-from . import note
+from . import note, one
 
 
-class Van(Agent):
+class Van(one.Van):
     """Load, ask, deliver."""
 
-    name = "van"
     version = "2"
 
-    class State(BaseModel):
-        ledger: str
-        stop: str
-        loaded: str = ""
+    class State(one.Van.State):
         kilos: int = 1
-        delivered: str = ""
 
-    @classmethod
     @upcast("1")
+    @classmethod
     def from_1(cls, state: dict[str, Any]) -> dict[str, Any]:
         return {**state, "kilos": 2}
 
@@ -35,38 +28,23 @@ class Van(Agent):
         return {"loaded": stop}
 
     @gate(allows=["deliver"])
-    def review(self, loaded: str, kilos: int) -> Card:
+    def review(self, loaded: str, kilos: int) -> Card:  # type: ignore[override]
         action = Action(id="deliver", title="Deliver", pointer="/loaded", effect="deliver")
         return Card(title=f"Deliver {kilos} kg to {loaded}?", actions=[action])
 
-    @effect(irreversible=True)
-    def deliver(self, ledger: str, loaded: str) -> dict[str, Any]:
-        note(ledger, f"deliver {loaded}")
-        return {"delivered": loaded}
 
-
-class Fleet(Agent):
+class Fleet(one.Fleet):
     """Send a van to each stop, and wait for all."""
 
-    name = "fleet"
     version = "2"
 
-    class State(BaseModel):
-        ledger: str
-        stops: list[str]
-        done: list[str] = []
-        total: int = 0
+    class State(one.Fleet.State):
         report: str = ""
 
-    @classmethod
     @upcast("1")
+    @classmethod
     def from_1(cls, state: dict[str, Any]) -> dict[str, Any]:
         return {**state, "report": ""}
-
-    @step
-    def send_out(self, ledger: str, stops: list[str]) -> dict[str, Any]:
-        vans = [self.spawn("van", {"ledger": ledger, "stop": stop}) for stop in stops]
-        return {"done": [each.state["delivered"] for each in self.gather(*vans) if each]}
 
     @step
     def count(self, done: list[str]) -> dict[str, Any]:

@@ -22,7 +22,9 @@ from agents import (
     step,
     validator,
 )
-from tests.agents.open_gates.launching import Launch, Said, written
+from tests.agents.open_gates.launching import Launch, Said, Survey, written
+
+__all__ = ["Launch", "Survey"]  # which are known too
 
 
 class Errand(Agent):

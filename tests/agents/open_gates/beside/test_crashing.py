@@ -139,7 +139,7 @@ FLOWS: dict[Callable[[Crashing, Path], Run], list[str]] = {
 CASES = [(flow, place, action) for flow, places in FLOWS.items() for place, action in product(places, ACTIONS)]
 
 
-@pytest.mark.parametrize(("flow", "place", "action"), one_in(17, CASES))
+@pytest.mark.parametrize(("flow", "place", "action"), one_in(41, CASES))
 def test_whatever_crashes_the_run_comes_to_the_same(
     flow: Callable[[Crashing, Path], Run],
     place: str,

@@ -1,7 +1,0 @@
-"""The agents of these tests, registered in this process and in the workers it starts."""
-
-from __future__ import annotations
-
-from tests.harness.known_agents import fixtures_of
-
-own_agents, workers = fixtures_of("tests.agents.open_gates.beside.busy_agents")
