@@ -18,7 +18,6 @@ from .history import read
 
 
 def main() -> int:
-    """Run one campaign, and print what it found."""
     names = [fault.name for lane in LANES for fault in lane]
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
@@ -56,13 +55,11 @@ def checked_again(folder: Path) -> int:
 
 
 def tell(text: str) -> None:
-    """Print a line at once."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 
 def say(report: Report) -> None:
-    """Print the counts, and everything that is wrong."""
     for name, value in report.counts.items():
         told = ", ".join(f"{part} {n}" for part, n in value.items()) if isinstance(value, dict) else value
         tell(f"{name + ':':<22} {told}")

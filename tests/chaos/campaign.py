@@ -32,13 +32,17 @@ from .shared_files import LIMIT, WORK
 
 REST_WITHIN = 180.0  # seconds after the last fault until no run is under way
 LOOK_EVERY = 0.5
+PACE = 0.6  # seconds between two starts
+MOVES = 2.0  # seconds between two orders of people who rewind and fork
 PROVES = ("errand completed", "trip completed", "decide ok")  # or the campaign tried nothing
+
+
+def say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
 
 
 @dataclass
 class Report:
-    """What a campaign found."""
-
     violations: list[Violation]
     counts: dict[str, Any]
     broken: list[str] = field(default_factory=list)  # what the harness could not do
@@ -51,22 +55,17 @@ class Report:
 
 @dataclass
 class Campaign:
-    """Seconds under fire, a seed, and the folder in which everything is left. `pace`: seconds between two starts."""
+    """Seconds under fire, a seed, and the folder in which everything is left."""
 
     seconds: float
     seed: int
     folder: Path
-    migrated: Path | None = None
-    kinds: Sequence[str] = ()
-    gap: float = 1.0  # seconds between two faults of the workers
-    pace: float = 0.6
-    moves: float = 2.0  # seconds between two orders of people who rewind and fork
-    say: Callable[[str], object] = lambda text: sys.stderr.write(f"{text}\n")
+    kinds: Sequence[str]
+    gap: float  # seconds between two faults of the workers
 
     def run(self) -> Report:
-        """Run it; everything that was started is ended."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.stack = Stack(self.folder, self.migrated)
+        self.stack = Stack(self.folder)
         self.history = History(self.folder / "history.jsonl")
         self.outside = Outside(self.stack.home, self.folder / "sends.jsonl")
         self.nemesis = Nemesis(self.stack, self.history)
@@ -85,14 +84,13 @@ class Campaign:
             self.stack.stop()
 
     def _begin(self, people: dict[str, Any]) -> None:
-        self.program = {
+        self.stack.extra["program"] = {
             "HOLDPOINT_URL": self.stack.base,
             "HOLDPOINT_TOKEN": people["program"]["token"],
             WORK: str(self.folder / "program.jsonl"),
             LIMIT: str(self.folder / "no-more"),
             "PYTHONPATH": str(ROOT / "clients" / "python" / "src"),
         }
-        self.stack.extra["program"] = self.program
         self.stack.run("program")
 
         def person(name: str) -> Person:
@@ -104,21 +102,18 @@ class Campaign:
         pairs = (("ann", "mira"), ("mira", "ann"))
         self.reviewers = [Reviewer(person(me), person(other), self.outside, seed) for me, other in pairs]
         self.page = Page(self.stack.base, people["ann"]["session"], seed)
-        self.signaller = Signaller(person("bob"), seed, self.pace / 2)
-        self.users: list[Starter | Mover] = [Starter(bob, seed, self.pace), Mover(person("bob"), seed, self.moves)]
+        self.signaller = Signaller(person("bob"), seed, PACE / 2)
+        self.users: list[Starter | Mover] = [Starter(bob, seed, PACE), Mover(person("bob"), seed, MOVES)]
 
     def _under_fire(self) -> None:
         missing = {each.name: why for lane in LANES for each in lane if (why := each.lacks(self.stack))}
         for name, why in missing.items():
-            self.say(f"left out: {name}, since {why}")
+            say(f"left out: {name}, since {why}")
         planned = lanes(self.seed, self.seconds, self.gap, self.kinds, missing)
-        self.say(f"{sum(map(len, planned))} faults in {self.seconds:.0f} s")
+        say(f"{sum(map(len, planned))} faults in {self.seconds:.0f} s")
         self.stop, self.done_deciding = threading.Event(), threading.Event()
-        deciding: list[Reviewer | Signaller | Page] = [
-            *self.reviewers,
-            self.signaller,
-            self.page,
-        ]  # until all runs have come to rest
+        # Until all runs have come to rest.
+        deciding: list[Reviewer | Signaller | Page] = [*self.reviewers, self.signaller, self.page]
         self.threads = [self._thread(each.work, self.done_deciding) for each in deciding]
         users = [self._thread(each.work, self.stop) for each in self.users]
         fire = [self._thread(self.nemesis.work, lane, self.stop) for lane in planned]

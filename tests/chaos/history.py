@@ -17,8 +17,6 @@ Line = dict[str, Any]
 
 
 class History:
-    """Writes lines as they come, from any thread."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lock = threading.Lock()
@@ -27,7 +25,6 @@ class History:
         self.ops = 0
 
     def invoke(self, f: str, **about: Any) -> int:
-        """Write that something is about to be done; return its number."""
         with self.lock:
             self.ops += 1
             op = self.ops
@@ -35,11 +32,9 @@ class History:
         return op
 
     def complete(self, op: int, type: str, f: str, **about: Any) -> None:
-        """Write what came of it: ok, fail or unknown."""
         self._write(op=op, type=type, f=f, **about)
 
     def close(self) -> None:
-        """Close the file."""
         self.file.close()
 
     def _write(self, **line: Any) -> None:

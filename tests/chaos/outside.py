@@ -19,14 +19,12 @@ class Outside:
         self.home, self.sends = home, sends
 
     def entries(self) -> list[Entry]:
-        """Return what was done, as plain rows: {key, kind, id, amount, words, stands}."""
         made: list[Entry] = []
         for name in ("ledger", "trade"):
             made += _entries(_lines(self.home / "sandbox" / f"{name}.jsonl"))
         return made
 
     def mails(self) -> dict[str, int]:
-        """Return how often each mail went out, by the beginning of its effect's key."""
         sent = Counter[str]()
         folder = self.home / "mail"
         for path in folder.glob("*") if folder.exists() else ():
@@ -38,7 +36,6 @@ class Outside:
         return dict(Counter(line["key"] for line in _lines(self.sends) if line["key"]))
 
     def rows(self) -> dict[str, Any]:
-        """Return all of it, as the checker takes it."""
         return {"entries": self.entries(), "mails": self.mails(), "requests": self.requests()}
 
     def result_of(self, key: str, step: str) -> dict[str, Any] | None:

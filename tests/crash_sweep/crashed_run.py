@@ -85,7 +85,6 @@ class Case:
         raise AssertionError(f"{self.run} is {self.run.status} at {self.run.next_step}, asked {self.asked[-3:]}")
 
     def decide(self, verdict: str = "approve", **said: Any) -> None:
-        """Answer the review at which the run waits, and let it go on."""
         gate = Gate.objects.open().get(run=self.run)
         seen = bytes(gate.standing().digest)
         said = {"confirm": repeatable(self.run), **said}
@@ -99,21 +98,17 @@ class Case:
         return next(each for each in self.reviewers if not authority.why_not(each, gate))
 
     def approve(self, amount: str) -> None:
-        """Agree to another amount than was proposed."""
         standing = Gate.objects.open().get(run=self.run).standing().card.action("refund")
         assert standing is not None
         self.decide("edit", arguments={"refund": {**standing.arguments, "amount": amount}})
 
     def rewind(self, step: str, feedback: str = "") -> None:
-        """A person sends the run back to where `step` was to come first, and it goes on."""
         self._moved("rewind", to=self._before(step), feedback=feedback)
 
     def edit(self, step: str, pointer: str, value: Any) -> None:
-        """A person changes the state in which `step` was to come first, and it goes on."""
         self._moved("edit", at=self._before(step), patch=[{"op": "replace", "path": pointer, "value": value}])
 
     def has_ended(self, status: str) -> None:
-        """The run is at its end, and all that must hold there holds."""
         found = list(complaints(self.run, self.outside))
         assert self.run.status == status, f"{self.run} is {self.run.status}: {self.run.reason}; asked {self.asked}"
         assert not found, "; ".join(found)

@@ -22,7 +22,6 @@ from checkpoints import crash_points
 
 
 def do(asked: dict[str, Any]) -> None:
-    """One turn of a worker, or one act of a person."""
     from django.contrib.auth.models import User
 
     from agents.moves import rewind
@@ -54,19 +53,16 @@ class Worker:
         ours.close()
 
     def do(self, line: str) -> bool:
-        """Hand it a line and wait; tell whether it is still alive."""
         self.orders.write(line)
         self.orders.flush()
         return bool(self.orders.readline())
 
     def end(self) -> None:
-        """Wait for its end, which it comes to when there is nothing more to do."""
         self.orders.close()
         os.waitpid(self.pid, 0)
 
 
 def work(orders: TextIO, wish: str, passed: Path) -> None:
-    """Be a worker. Returns never."""
     os.environ["HOLDPOINT_CRASH"] = wish
     try:
         # What a process does that nobody catches for.

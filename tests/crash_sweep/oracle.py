@@ -18,7 +18,6 @@ HAPPENED = ("done", "kept")
 
 
 def complaints(run: Run, outside: Outside) -> Iterator[str]:
-    """Everything that is wrong."""
     path = RunPath.to(store.load(run).id)
     yield from (str(problem) for problem in verify_runs.verify_run(run))
     yield from _refunds(run, path, outside)

@@ -14,18 +14,14 @@ from tests.agents.examples.refunds.conftest import World
 
 
 class Outside:
-    """What a person finds who looks."""
-
     def __init__(self, world: World, mails: Path) -> None:
         self.world, self.mails = world, mails
         self.read: dict[tuple[Path, int], list[str]] = {}
 
     def refunds_of(self, run: int) -> dict[str, dict[str, Any]]:
-        """The refunds that the provider has of a run, by idempotency key."""
         return _made(self.world.http.get("/ledger").json(), run)
 
     def most_at_once(self, run: int) -> int:
-        """How many refunds of a run stood side by side, at most."""
         ledger = self.world.http.get("/ledger").json()
         mine = {each["id"] for each in _made(ledger, run).values()}
         standing, most = set[str](), 0
@@ -66,5 +62,4 @@ def _made(ledger: dict[str, Any], run: int) -> dict[str, dict[str, Any]]:
 
 
 def message_id(row: Effect) -> str:
-    """Under which a reply is sent."""
     return f"<{row.key[:32]}@holdpoint.invalid>"

@@ -38,7 +38,6 @@ def unchanged(case: Case, rng: random.Random) -> None:
 
 
 def stopped(case: Case, rng: random.Random) -> None:
-    """Paid, sent back, and stopped: nothing stands."""
     case.start("refunds", rng.choice(MAILS))
     case.approve(amount(rng, 4))
     case.has_ended("completed")
@@ -58,8 +57,13 @@ def judged(case: Case, rng: random.Random) -> None:
 
 
 def amount(rng: random.Random, whole: int) -> str:
-    """Between `whole` and `whole` + 1."""
     return f"{whole}.{rng.randrange(100):02}"
 
 
-FLOWS: tuple[Flow, ...] = (stopped, judged, unchanged, paid_again)
+# Each point is crashed at in one of the flows that pass it, in the order in which that does.
+FLOWS: dict[Flow, tuple[str, ...]] = {
+    stopped: ("after_claim", "before_gate", "after_effect", "before_settle", "after_undo"),
+    judged: ("before_step", "before_save", "before_repair", "after_repair", "after_gate", "before_undo"),
+    unchanged: ("after_step", "after_save", "before_outcome", "before_rewind", "before_adopt"),
+    paid_again: ("after_commit", "after_outcome", "after_intent", "after_rewind", "after_undo_intent"),
+}

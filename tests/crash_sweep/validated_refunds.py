@@ -27,5 +27,4 @@ class Judged(Plain):
     def propose(
         self, ticket: Ticket, facts: Facts, order: Order, feedback: list[Feedback], ruling: Ruling
     ) -> dict[str, Any]:
-        """As the refunds agent does."""
         return {"proposal": Plain.propose(self, ticket, facts, order, feedback, ruling)["proposal"]}

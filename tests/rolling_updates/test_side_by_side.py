@@ -3,18 +3,53 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from itertools import count
+from typing import Any
+from uuid import uuid4
 
+import pytest
 from django.apps import apps
-from django.db import connection
+from django.db import connection, models
 from django.db.migrations.loader import MigrationLoader
-from django.db.models import Model
+from django.db.models import NOT_PROVIDED, Model
+from django.utils import timezone
 
+from agents.definition import registry
+from checkpoints.runs.plans import PlanSpec
+from config.examples import AGENTS
 from tests.harness.services import run
 from tests.harness.session import Session
 
 from .databases import released
-from .released import RELEASED
-from .rows import bare
+from .released import PLANS, RELEASED
+
+_numbers = count(1)  # no two rows are alike
+_VALUES: dict[str, Callable[[], Any]] = {
+    "CharField": lambda: f"x{next(_numbers)}",
+    "TextField": lambda: f"x{next(_numbers)}",
+    "BinaryField": lambda: b"%d" % next(_numbers),
+    "BooleanField": lambda: False,
+    "DateTimeField": lambda: timezone.now() + timedelta(days=1),  # tokens expire after they were made
+    "UUIDField": uuid4,
+    "FloatField": lambda: 1.0,
+    "JSONField": list,
+    "SearchVectorField": lambda: "x",
+    "DurationField": lambda: timedelta(days=1),
+    "ArrayField": list,
+}
+
+
+def bare(model: type[Model]) -> dict[str, Any]:
+    """Values for the columns of a model that have no default; its foreign keys lead nowhere."""
+    demanded = [field for field in model._meta.concrete_fields if _demanded(field)]
+    return {field.attname: _VALUES.get(field.get_internal_type(), lambda: next(_numbers))() for field in demanded}
+
+
+def _demanded(field: models.Field[Any, Any]) -> bool:
+    given = field.has_default() or field.db_default is not NOT_PROVIDED
+    return not given and not getattr(field, "auto_now_add", False) and not isinstance(field, models.AutoField)
 
 
 def test_the_running_release_writes_to_the_new_tables_and_new_code_reads_it(servers: Session) -> None:
@@ -50,3 +85,23 @@ def assert_reads_as_its_own(old: type[Model], alias: str) -> None:
     for field in new._meta.concrete_fields:
         if field.column in unknown and field.has_default():
             assert getattr(row, field.attname) == field.get_default(), f"{new.__name__}.{field.name}"
+
+
+@pytest.fixture
+def bundled_agents(settings: Any) -> Iterator[None]:
+    settings.HOLDPOINT_AGENTS = list(AGENTS)
+    registry.forget()
+    yield
+    registry.forget()
+
+
+@pytest.mark.usefixtures("bundled_agents")
+@pytest.mark.parametrize("agent", PLANS)
+def test_a_run_that_the_running_release_began_goes_on(agent: str) -> None:
+    """The steps of one changed under its version, so that no new worker served it while a run of the old waited."""
+    version, digest = PLANS[agent]
+    known = registry.agents().get((agent, version))
+    if known is None:
+        assert registry.way_of(PlanSpec(agent, version)), f"write an upcaster from {agent} {version}"
+    else:
+        assert known.digest.hex() == digest, f"the plan of {agent} {version} changed: raise its version"

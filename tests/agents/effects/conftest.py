@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from tests.harness.known_agents import sample_agents
+from tests.harness.known_agents import ledger, sample_agents
 
-__all__ = ["sample_agents"]
+__all__ = ["ledger", "sample_agents"]

@@ -31,12 +31,6 @@ from tests.factories.driven_runs import (
 from tests.harness.racing_threads import meet_lock
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    """The external ledger of a test's effects."""
-    return tmp_path / "ledger"
-
-
 def sent(ledger: Path) -> list[list[str]]:
     """Each request as [step, key, …]."""
     return [line.split() for line in ledger.read_text().splitlines()] if ledger.exists() else []
@@ -64,12 +58,10 @@ def test_an_effect_that_was_never_sent_is_tried_again_by_itself_under_the_same_k
     assert (run.status, len(sent(ledger)), len(failures(run))) == ("waiting", 3, 3)
 
 
-@pytest.mark.parametrize(("end", "fate"), [("odd failed", "failed"), ("odd unknown", "unknown")])
-def test_what_an_effect_says_that_cannot_be_stored_is_asked_about_all_the_same(
-    ledger: Path, end: str, fate: str
-) -> None:
+@pytest.mark.parametrize("fate", ["failed", "unknown"])
+def test_what_an_effect_says_that_cannot_be_stored_is_asked_about_all_the_same(ledger: Path, fate: str) -> None:
     """The card was refused: what had provably failed became unknown, and the runner failed over and over."""
-    run = advance(make_run("sender", ledger=str(ledger), ends=[end]))
+    run = advance(make_run("sender", ledger=str(ledger), ends=[f"odd {fate}"]))
     assert (run.status, effects(run)[0].status, len(sent(ledger))) == ("waiting", fate, 1)
     assert open_gate(run).standing().card.summary == effects(run)[0].error == "a b c"
 
@@ -121,8 +113,7 @@ def test_a_guarded_effect_that_is_ordered_again_runs_on_the_answers_own_grant(le
     assert [words[0] for words in sent(ledger)] == ["pay", "mail", "mail"]
 
 
-@pytest.mark.parametrize("end", ["failed", "undone"])
-def test_what_may_have_happened_is_named_where_doing_it_again_came_to_nothing(ledger: Path, end: str) -> None:
+def test_what_may_have_happened_is_named_where_doing_it_again_came_to_nothing(ledger: Path) -> None:
     """Once it was begun under another key, whoever agreed to do it was not told of the first, whatever came of that."""
     run = advance(make_run("payer", ledger=str(ledger), mode="unknown mail"))
     decide(run)
@@ -131,12 +122,15 @@ def test_what_may_have_happened_is_named_where_doing_it_again_came_to_nothing(le
     advance(run)
     first, second = effects(run, "mail")
     assert first.status == "abandoned"
-    change_effects(Effect.objects.filter(pk=second.pk), status=end)
+    change_effects(Effect.objects.filter(pk=second.pk), status="failed")
     rewind(run, to=1, feedback="less")
     advance(run)
     gate = open_gate(run)
-    told = GateImpacts(gate, gate.standing().card, []).approve().repeats
-    assert [(each.effect, each.done) for each in told if each.step == "mail"] == [(first.pk, False)]
+    for then in ("undone", ""):
+        told = GateImpacts(gate, gate.standing().card, []).approve().repeats
+        assert [(each.effect, each.done) for each in told if each.step == "mail"] == [(first.pk, False)]
+        if then:
+            change_effects(Effect.objects.filter(pk=second.pk), status=then)
 
 
 def test_a_fenced_workers_late_report_settles_its_effect_and_nothing_is_sent_again(ledger: Path) -> None:
@@ -202,22 +196,13 @@ def test_trying_again_gives_no_permission_that_no_gate_gave(ledger: Path, settin
     assert len(sent(ledger)) == 1
 
 
-ENDS: list[tuple[Exception, type[Exception] | None, bool | None]] = [
-    (httpx.ConnectError("refused"), EffectFailed, True),
-    (httpx.ConnectTimeout("slow"), EffectFailed, True),
-    (httpx.PoolTimeout("busy"), EffectFailed, True),
-    (httpx.UnsupportedProtocol("gopher"), EffectFailed, False),
-    (httpx.ReadTimeout("slow"), EffectUnknown, None),
-    (httpx.WriteTimeout("slow"), EffectUnknown, None),
-    (httpx.ReadError("reset"), EffectUnknown, None),
-    (httpx.RemoteProtocolError("cut"), EffectUnknown, None),
-]
-
-
 def test_an_http_error_is_failed_only_where_nothing_can_have_been_done() -> None:
-    for error, meaning, retry in ENDS:
-        found = http.classify(error)
-        assert (type(found), getattr(found, "retry", None)) == (meaning, retry), error
+    for error in (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol):
+        found = http.classify(error("refused"))
+        assert isinstance(found, EffectFailed), error
+        assert found.retry == (error is not httpx.UnsupportedProtocol)
+    for doubt in (httpx.ReadTimeout, httpx.WriteTimeout, httpx.ReadError, httpx.RemoteProtocolError):
+        assert isinstance(http.classify(doubt("slow")), EffectUnknown), doubt
     assert http.classify(ValueError("x")) is None
 
 

@@ -28,8 +28,6 @@ from agents.moves import cancel, rewind
 from approvals.audit import evidence
 from approvals.cards import binding
 from approvals.errors import NotVerifiable
-from approvals.gates import closing
-from approvals.gates.closing import pass_deadline
 from approvals.gates.reading import read
 from approvals.models import Calendar, Decision, Gate, Grant, Outcome, Policy, Proposal
 from approvals.models.policy import COVERED as OF_POLICY
@@ -78,11 +76,6 @@ def paid(ledger_file: Path) -> Run:
     return run
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    return tmp_path / "ledger"
-
-
 @cache
 def paid_once() -> Run:
     """A run, and another beside it, for tests that put back what they change: making one takes longer than looking."""
@@ -93,6 +86,13 @@ def paid_once() -> Run:
 
 def faults(run: Run) -> list[str]:
     return [str(problem) for problem in covered_rows.check_run(run.pk)]
+
+
+def take_away(*rows: Model) -> None:
+    """Remove what a test slipped in, for whoever verifies everything afterwards."""
+    with owner() as made:
+        for row in rows:
+            made.execute(f"DELETE FROM {row._meta.db_table} WHERE id = %s".encode(), [row.pk])
 
 
 def rows_of(run: Run) -> dict[type[Model], Model]:
@@ -109,7 +109,6 @@ def rows_of(run: Run) -> dict[type[Model], Model]:
 
 
 def another(field: Field[Any, Any], row: Model) -> Any:
-    """A value of that column that it does not have."""
     value = getattr(row, field.attname)
     if isinstance(field, ForeignKey):
         return field.related_model._default_manager.exclude(pk=value).order_by("-pk").values_list("pk", flat=True)[0]
@@ -183,15 +182,13 @@ def test_rows_that_are_removed_or_slipped_in_are_found() -> None:
     assert [each.split(":")[0] for each in faults(run)] == [f"outcome {outcome.pk} (gate {outcome.gate_id})"]
     with pytest.raises(Exception, match="differs from what was recorded"):  # so it lets nothing run twice
         evidence.check_ended(gate, outcome)
-    with owner() as made:
-        made.execute("DELETE FROM approvals_grant WHERE id = %s", [slipped.pk])
+    take_away(slipped)
     voice = Decision.objects.create(
         gate=gate, proposal=gate.standing(), user=bob(run.team), verdict="approve", seen=b"", key="x",
         request=b"",
     )  # fmt: skip
     assert faults(run) == [f"decision {voice.pk} (gate {voice.gate_id}): {covered_rows.NO_EVENT}"]
-    with owner() as made:
-        made.execute("DELETE FROM approvals_decision WHERE id = %s", [voice.pk])
+    take_away(voice)
     assert faults(run) == []
 
 
@@ -239,13 +236,14 @@ def forgotten() -> Iterator[list[int]]:
     with owner() as session:
         for gate in made:
             Gate.objects.filter(pk=gate).update(proposal=1)
-            session.execute("DELETE FROM approvals_grant WHERE outcome_id IN "
-                            "(SELECT id FROM approvals_outcome WHERE gate_id = %s)", [gate])  # fmt: skip
-            session.execute("DELETE FROM approvals_outcome WHERE gate_id = %s", [gate])
-            session.execute("DELETE FROM approvals_proposal WHERE gate_id = %s AND number > 1", [gate])
-            session.execute(
-                "DELETE FROM checkpoints_event WHERE subject = %s AND kind <> 'gate.opened'", [f"gate:{gate}"]
-            )
+            outcomes = "SELECT id FROM approvals_outcome WHERE gate_id = %s"
+            for rows, which in (
+                (f"approvals_grant WHERE outcome_id IN ({outcomes})", gate),
+                ("approvals_outcome WHERE gate_id = %s", gate),
+                ("approvals_proposal WHERE gate_id = %s AND number > 1", gate),
+                ("checkpoints_event WHERE subject = %s AND kind <> 'gate.opened'", f"gate:{gate}"),
+            ):
+                session.execute(f"DELETE FROM {rows}".encode(), [which])
             Gate.objects.filter(pk=gate).update(status="open", version=1, closed_at=None)
 
 
@@ -294,9 +292,8 @@ def test_a_policy_that_was_lowered_in_its_row_lets_nobody_decide() -> None:
     team = make_team()
     policy = make_policy(team, quorum=2, step_up=True)
     gate = make_gate(policy=policy)
-    lowered: list[dict[str, Any]] = [{"quorum": 1}, {"step_up": False}]
-    for columns in lowered:
-        with altered(policy, **columns), pytest.raises(NotVerifiable):
+    for column, value in {"quorum": 1, "step_up": False}.items():
+        with altered(policy, **{column: value}), pytest.raises(NotVerifiable):
             say(gate, ann(team))
     refused = Event.objects.filter(subject=gate.subject, kind="decision.refused").latest("pk")
     assert json.loads(bytes(refused.data))["kind"] == NotVerifiable.code
@@ -334,8 +331,7 @@ def test_a_vote_that_nobody_gave_counts_towards_no_quorum() -> None:
         say(gate, ann(team))
     assert Gate.objects.get(pk=gate.pk).status == "open"
     assert faults(gate.run) == [f"decision {vote.pk} (gate {gate.pk}): {covered_rows.NO_EVENT}"]
-    with owner() as made:
-        made.execute("DELETE FROM approvals_decision WHERE id = %s", [vote.pk])
+    take_away(vote)
     vote = say(gate, ann(team))
     with altered(vote, user_id=make_user("Rita Reviewer", team).pk), pytest.raises(NotVerifiable):
         say(gate, bob(team))
@@ -343,20 +339,15 @@ def test_a_vote_that_nobody_gave_counts_towards_no_quorum() -> None:
     assert Gate.objects.get(pk=gate.pk).outcome.kind == "approved"
 
 
-def repeat(event: Event) -> Event:
-    """The event once more, with its proof, as the application's role may insert it."""
-    names = ("kind", "subject", "run_id", "team_id", "version", "actor", "actor_name")
-    return Event.objects.create(**{name: getattr(event, name) for name in names}, data=bytes(event.data))
-
-
 @contextmanager
 def repeated(event: Event) -> Iterator[Event]:
-    made = repeat(event)
+    """Write the event once more, with its proof, as the application's role may insert it."""
+    names = ("kind", "subject", "run_id", "team_id", "version", "actor", "actor_name")
+    made = Event.objects.create(**{name: getattr(event, name) for name in names}, data=bytes(event.data))
     try:
         yield made
     finally:
-        with owner() as connection:
-            connection.execute("DELETE FROM checkpoints_event WHERE id = %s", [made.pk])
+        take_away(made)
 
 
 def test_a_proven_event_that_is_written_once_more_is_not_the_last_word() -> None:
@@ -388,16 +379,7 @@ def test_a_row_of_a_number_that_is_far_away_keeps_no_verification_busy() -> None
         assert at < far
         assert steps < 1000
     finally:
-        with owner() as connection:
-            connection.execute("DELETE FROM checkpoints_event WHERE id = %s", [event.pk])
-
-
-def test_a_deadline_that_passed_is_told_and_verifies() -> None:
-    gate = make_gate(policy=make_policy(deadline=dt.timedelta(hours=1)))
-    pass_deadline(gate)
-    assert covered_rows.check_run(gate.run_id) == []
-    assert closing.expire(gate)
-    assert covered_rows.check_run(gate.run_id) == []
+        take_away(event)
 
 
 def test_a_verification_of_everything_looks_at_these_rows_too() -> None:
@@ -418,15 +400,9 @@ def test_an_effect_that_nobody_allowed_is_not_sent_by_calling_it_failed(ledger: 
 
     def newest(session: Any, spec: Any) -> Effect | None:
         if not slipped:
-            row = {
-                "run": run,
-                "step": spec.name,
-                "base": session.snapshot.id,
-                "input_digest": session.input_digest(spec),
-            }
-            slipped.append(
-                Effect.objects.create(**row, key=uuid.uuid4().hex, status="failed", token=session.claim.token)
-            )
+            row = {"run": run, "step": spec.name, "base": session.snapshot.id, "token": session.claim.token}
+            row |= {"input_digest": session.input_digest(spec), "key": uuid.uuid4().hex, "status": "failed"}
+            slipped.append(Effect.objects.create(**row))
         return real(session, spec)
 
     decide(run)
@@ -435,16 +411,14 @@ def test_an_effect_that_nobody_allowed_is_not_sent_by_calling_it_failed(ledger: 
     assert "no event vouches for it" in run.reason
     assert not ledger.exists()
     assert faults(run) == [f"effect {slipped[0].pk}: {covered_rows.NO_EVENT}"]
-    with owner() as made:
-        made.execute("DELETE FROM agents_effect WHERE id = %s", [slipped[0].pk])
+    take_away(*slipped)
 
 
 def test_the_applications_role_changes_of_an_effect_only_what_came_of_it() -> None:
     row = Effect.objects.filter(run=paid_once()).order_by("pk")[0]
-    fixed: list[dict[str, Any]] = [{"grant_id": None}, {"key": "f" * 64}, {"input_digest": b"x"}, {"step": "mail"}]
-    for columns in fixed:
+    for column, value in {"grant_id": None, "key": "f" * 64, "input_digest": b"x", "step": "mail"}.items():
         with pytest.raises(ProgrammingError, match="permission denied"), transaction.atomic():
-            Effect.objects.filter(pk=row.pk).update(**columns)
+            Effect.objects.filter(pk=row.pk).update(**{column: value})
 
 
 def test_a_result_that_nobody_got_is_not_undone(ledger: Path) -> None:

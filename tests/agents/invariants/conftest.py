@@ -1,7 +1,6 @@
-"""The agents of these tests, registered in this process and in the workers it starts."""
-
 from __future__ import annotations
 
-from tests.harness.known_agents import fixtures_of
+from tests.harness.known_agents import fixtures_of, ledger
 
+__all__ = ["ledger"]
 own_agents, workers = fixtures_of("tests.agents.invariants.ruled_agents")

@@ -12,8 +12,6 @@ from tests.factories.sample_agents import write_line
 
 
 class Purse(BaseModel):
-    """May not spend more than its limit."""
-
     ledger: str
     mode: str = ""
     limit: int = Field(default=10, le=1000)
@@ -24,7 +22,6 @@ class Purse(BaseModel):
 
     @model_validator(mode="after")
     def within_limit(self) -> Self:
-        """Refuse what is over the limit, and what the mode says."""
         if self.spent > self.limit:
             raise ValueError(f"{self.spent} is more than the limit of {self.limit}")
         if self.mode == "outcome" and self.decision:
@@ -66,7 +63,5 @@ class Buyer(Agent):
 
 
 class Careless(Buyer):
-    """Has its rules checked at edits alone."""
-
     name = "careless"
     invariants = "edits"

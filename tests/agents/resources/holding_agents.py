@@ -13,19 +13,15 @@ from tests.factories.sample_agents import write_line
 
 
 class Tab:
-    """An open tab of the browser, on a page."""
-
     def __init__(self, ledger: str, page: int, how: str) -> None:
         self.ledger, self.page, self.how = ledger, page, how
         write_line(ledger, how, page)
 
     @property
     def described(self) -> dict[str, Any]:
-        """What it takes to open it again."""
         return {"ledger": self.ledger, "page": self.page}
 
     def close(self) -> None:
-        """Close the tab."""
         write_line(self.ledger, "closed", self.page)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import new_class
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -36,27 +35,18 @@ from tests.harness.signed_in_clients import signed_in
 ZONE = "HOLDPOINT_TEST_ZONE"
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    """What really happened in the browser."""
-    return tmp_path / "ledger"
-
-
 @pytest.fixture(autouse=True)
 def nothing_open() -> Iterator[None]:
-    """A process in which nothing is open."""
     HERE._runs.clear()
     yield
     HERE._runs.clear()
 
 
 def happened(ledger: Path) -> list[str]:
-    """What happened, in order."""
     return ledger.read_text().splitlines()
 
 
 def elsewhere() -> None:
-    """Let runs go on in another process, where nothing of them is open."""
     HERE._runs.clear()
 
 
@@ -67,7 +57,6 @@ def kept(run: Run) -> list[tuple[str, Any]]:
 
 
 def at_gate(ledger: Path, **input: Any) -> Run:
-    """A run that has read a page, and asks."""
     run = advance_to_rest(make_run("surfer", ledger=str(ledger), **input))
     assert open_gate(run).step == "review"
     return run
@@ -81,16 +70,14 @@ def test_a_run_that_goes_straight_on_keeps_what_it_opened_and_closes_it_at_its_e
     assert happened(ledger) == ["opened 1", "read 1", "sent 2", "closed 2"]
 
 
-@pytest.mark.parametrize(
-    ("place", "saved", "after"),
-    first_alone(
-        [
-            ("beside_save@read_on", 1, ["reopened 1", "read 1"]),
-            ("beside_save@open_tab", 0, ["opened 1", "read 1"]),
-            ("after_save@read_on", 2, []),
-        ]
-    ),
-)
+PLACES = [
+    ("beside_save@read_on", 1, ["reopened 1", "read 1"]),
+    ("beside_save@open_tab", 0, ["opened 1", "read 1"]),
+    ("after_save@read_on", 2, []),
+]
+
+
+@pytest.mark.parametrize(("place", "saved", "after"), first_alone(PLACES))
 def test_after_a_crash_it_is_reopened_as_the_last_checkpoint_left_it(
     place: str, saved: int, after: list[str], ledger: Path, workers: KillableWorkers
 ) -> None:
@@ -134,9 +121,10 @@ def test_a_fork_and_another_process_get_one_of_their_own(ledger: Path) -> None:
     assert happened(ledger)[4:] == ["reopened 2", "sent 2", "closed 2"]
 
 
-@pytest.mark.parametrize(
-    ("fault", "told"), [(".down", "ConnectionError: the browser is down"), (".empty", "reopen returned nothing")]
-)
+FAULTS = [(".down", "ConnectionError: the browser is down"), (".empty", "reopen returned nothing")]
+
+
+@pytest.mark.parametrize(("fault", "told"), FAULTS)
 def test_what_cannot_be_reopened_fails_the_step_loudly(fault: str, told: str, ledger: Path) -> None:
     run = make_run("surfer", ledger=str(ledger))
     advance_to_rest(run)
@@ -228,18 +216,9 @@ def test_the_checkpoints_page_shows_what_is_described(ledger: Path, monkeypatch:
     assert "Held open" not in other
 
 
-class Plain(BaseModel):
-    """A state of one field."""
-
-    done: bool = False
-
-
 def agent(**body: Any) -> type[Agent]:
-    """An agent class with this body."""
-    made: Any = new_class(
-        "Made", (Agent,), exec_body=lambda names: names.update({"name": "made", "State": Plain} | body)
-    )
-    return cast("type[Agent]", made)
+    plain = type("State", (BaseModel,), {"__annotations__": {"done": bool}, "done": False})
+    return type("Made", (Agent,), {"name": "made", "State": plain, **body})
 
 
 @step(holds=["tab"])
@@ -262,22 +241,22 @@ def reopen(self: Any, described: Any) -> Any:
     """Open it again."""
 
 
-@pytest.mark.parametrize(
-    ("body", "told"),
-    [
-        ({"go": holds_a_tab}, 'made.go holds tab, which nothing reopens; write a method with @on_restore("tab").'),
-        ({"go": holds_a_secret}, "made.go holds $API_TOKEN, whose value is kept and shown; name no secret."),
-        (
-            {"go": holds_nothing, "reopen": reopen},
-            "made.reopen reopens tab, which no step holds; name it in a step's `holds`.",
-        ),
-    ],
-)
-def test_what_could_not_be_restored_is_refused_before_anything_runs(body: dict[str, Any], told: str) -> None:
-    made = agent(**body)
-    with pytest.raises(AgentError) as refused:
-        environment.check(made, plan_of(made))
-    assert str(refused.value) == told
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"go": holds_a_tab}, 'made.go holds tab, which nothing reopens; write a method with @on_restore("tab").'),
+    ({"go": holds_a_secret}, "made.go holds $API_TOKEN, whose value is kept and shown; name no secret."),
+    (
+        {"go": holds_nothing, "reopen": reopen},
+        "made.reopen reopens tab, which no step holds; name it in a step's `holds`.",
+    ),
+]
+
+
+def test_what_could_not_be_restored_is_refused_before_anything_runs() -> None:
+    for body, told in REFUSED:
+        made = agent(**body)
+        with pytest.raises(AgentError) as refused:
+            environment.check(made, plan_of(made))
+        assert str(refused.value) == told
 
 
 def test_the_method_that_reopens_is_part_of_the_steps_code_and_nothing_changes_where_nothing_is_held() -> None:

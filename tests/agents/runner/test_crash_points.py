@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import Group
@@ -38,16 +37,6 @@ def test_a_wish_names_a_point_a_hit_and_a_step_and_without_one_a_point_is_passed
         crash_points.point("after_save", step)
     with pytest.raises(crash_points.Crashed):
         crash_points.point("after_save", "pay")
-
-
-def test_hits_counted_in_a_file_are_counted_over_processes_and_crash_once(wish: Wish, tmp_path: Path) -> None:
-    wish(f"after_save:fail:2:{tmp_path / 'hits'}")
-    crash_points.point("after_save")
-    crash_points._hits.clear()  # as in another process
-    with pytest.raises(RuntimeError):
-        crash_points.point("after_save")
-    crash_points.point("after_save")
-    assert (tmp_path / "hits").stat().st_size == 3
 
 
 def test_a_cut_after_a_statement_leaves_it_done_and_the_connection_lost(wish: Wish) -> None:

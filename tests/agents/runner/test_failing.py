@@ -11,13 +11,13 @@ import structlog
 from django.core.management import call_command
 from django.db import connection
 
-from agents import text
 from agents.errors import InputRefused
 from agents.steps import execute
 from approvals.models import Policy
 from approvals.policy.rules import missing_policy
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import spec_of
+from checkpoints.values import characters
 from tests.factories import make_plan, make_policy, make_team, make_user
 from tests.factories.driven_runs import (
     advance,
@@ -51,25 +51,21 @@ def test_a_step_that_raises_is_tried_again_after_a_backoff_then_a_person_is_aske
 
 
 def test_a_traceback_is_cut_at_its_beginning() -> None:
-    assert text.encode_tail("a" * 70_000 + "the end", execute.TRACEBACK_LIMIT).endswith(b"the end")
-    assert len(text.encode_tail("é" * 70_000, execute.TRACEBACK_LIMIT)) <= execute.TRACEBACK_LIMIT
+    assert characters.encode_tail("a" * 70_000 + "the end", execute.TRACEBACK_LIMIT).endswith(b"the end")
+    assert len(characters.encode_tail("é" * 70_000, execute.TRACEBACK_LIMIT)) <= execute.TRACEBACK_LIMIT
 
 
-USELESS = [
-    ("hopeless", "nothing to be done"),
-    ("nan", "/log/0"),
-    ("misfit", "/count"),
-    ("large", "/log"),
-    ("undeclared", "'done'"),
-]
+USELESS = {
+    "hopeless": "nothing to be done", "nan": "/log/0", "misfit": "/count", "large": "/log", "undeclared": "'done'",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("mode", "names"), USELESS)
-def test_what_cannot_get_better_is_not_tried_again_and_names_the_culprit(mode: str, names: str) -> None:
-    run = advance(make_run("stumbler", mode=mode))
-    assert run.status == "waiting"
-    assert names in failures(run)[0].error
-    assert names in open_gate(run).standing().card.summary
+def test_what_cannot_get_better_is_not_tried_again_and_names_the_culprit() -> None:
+    for mode, names in USELESS.items():
+        run = advance(make_run("stumbler", mode=mode))
+        assert run.status == "waiting"
+        assert names in failures(run)[0].error
+        assert names in open_gate(run).standing().card.summary
 
 
 def test_a_step_over_its_time_limit_is_stopped_even_if_it_swallows_exceptions(tmp_path: Path) -> None:

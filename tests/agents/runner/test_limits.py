@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
 from django.db.models.functions import Now
+from pydantic import BaseModel
 
+from agents import Agent, Append, step
 from agents.definition import registry
 from agents.definition.upcast import UpcastPath
 from agents.ringing import doorbell
@@ -17,34 +18,72 @@ from agents.runner import claiming, engine, version_upgrade
 from checkpoints.models import Plan, Run
 from tests.factories import make_team
 from tests.factories.driven_runs import make_run, state
-from tests.harness.known_agents import knowing_only
+from tests.harness.known_agents import fixtures_of
 from tests.harness.racing_threads import meet_lock, race
-from tests.harness.sent_statements import sent
 
 
-@pytest.fixture(autouse=True)
-def own_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Know these agents and no others."""
-    with knowing_only("tests.agents.runner.limited_agents", settings, monkeypatch):
-        yield
+class Narrow(Agent):
+    """Two steps; one run at a time."""
+
+    name = "narrow"
+    at_once = 1
+
+    class State(BaseModel):
+        first: bool = False
+        second: bool = False
+
+    @step
+    def one(self) -> dict[str, Any]:
+        return {"first": True}
+
+    @step
+    def two(self, first: bool) -> dict[str, Any]:
+        return {"second": True}
+
+
+class Broad(Narrow):
+    name = "broad"
+    at_once = 0
+
+
+class Pair(Agent):
+    """Each step counts the runs of the agent that are at work, itself among them; two at a time."""
+
+    name = "limited_pair"
+    at_once = 2
+
+    class State(BaseModel):
+        seen: list[int] = []
+
+    @step
+    def one(self) -> dict[str, Any]:
+        return {"seen": Append([at_work()])}
+
+    @step
+    def two(self) -> dict[str, Any]:
+        return {"seen": Append([at_work()])}
+
+
+def at_work() -> int:
+    return Run.objects.filter(plan__agent="limited_pair", status="running").count()
+
+
+own_agents, workers = fixtures_of(__name__)
 
 
 @pytest.fixture
 def rung(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The runs that doorbells are rung for."""
     found: list[int] = []
     monkeypatch.setattr(doorbell, "ring", lambda run, queue, priority: found.append(run))
     return found
 
 
 def claim(run: Run) -> int | None:
-    """Claim a run as a worker does; the id of the one that was claimed."""
     found = claiming.claim(run.pk, worker="w")
     return found.run_id if found else None
 
 
 def narrow(team: Group, many: int = 2) -> list[Run]:
-    """Queued runs of the agent that works on one at a time."""
     return [make_run("narrow", team=team) for _ in range(many)]
 
 
@@ -139,11 +178,3 @@ def test_the_next_is_one_of_a_version_that_is_served(rung: list[int]) -> None:
     Run.objects.filter(pk=two.pk).update(status="waiting")
     claiming.let_next(two)
     assert rung == [two.pk, unserved.pk]
-
-
-def test_a_run_without_a_limit_is_claimed_by_one_statement() -> None:
-    run = make_run("broad")
-    registry.plans()
-    with sent() as statements:
-        assert claim(run) == run.pk
-    assert len(statements) == 2  # what it is, since some agents here have a limit; and the claim

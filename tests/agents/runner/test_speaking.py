@@ -2,31 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection
+from pydantic import BaseModel, SecretStr
 
-from agents.definition import registry
+from agents import Agent, Retry, step
 from agents.definition.agent import RunInfo
 from agents.models import Spoken
 from agents.models.spoken import SpokenQuerySet
+from agents.steps.progress import LONGEST
 from checkpoints.models import Run
 from checkpoints.store import claims
 from config.housekeeping import clear_drafts
 from tests.factories.driven_runs import advance, advance_to_rest, make_run, state
+from tests.harness.known_agents import fixtures_of
 from tests.harness.sent_statements import sent
 
-from .speaking_agents import Speaker
+
+class Speaker(Agent):
+    """Says things, and notes what a page would have been shown."""
+
+    name = "speaker"
+
+    class State(BaseModel):
+        mode: str = ""
+        secret: SecretStr = SecretStr("hunter2-hunter2")
+        shown: list[str] = []
+
+    @step(backoff=0)
+    def speak(self, mode: str) -> dict[str, Any]:
+        """Say something, look at what is shown, and say more at once, which is passed over."""
+        words = {
+            "secret": "It is hunter2-hunter2.", "odd": "a\0b\ud800", "long": "x" * 30_000 + "end",
+            "unfinished": "It is hunter2-hun", "cut": "It is hunter2-hunter2" + "x" * (LONGEST - 8),
+        }  # fmt: skip
+        self.progress(words.get(mode, f"attempt {self.attempt}"))
+        self.progress("too soon after that")
+        shown = [f"{each.step} {each.attempt}: {each.text}" for each in Spoken.objects.filter(run=self.run.id)]
+        if mode == "fails once" and self.attempt == 1:
+            raise Retry("Once more.")
+        return {"shown": shown}
+
+    @step
+    def keep_quiet(self, shown: list[str]) -> None:
+        """Say nothing."""
 
 
-@pytest.fixture(autouse=True)
-def speaking_agents(settings: Any) -> Iterator[None]:
-    settings.HOLDPOINT_AGENTS = ["tests.agents.runner.speaking_agents"]
-    registry.forget()
-    yield
-    registry.forget()
+own_agents, workers = fixtures_of(__name__)
 
 
 def test_a_step_is_heard_while_it_runs_starts_over_with_each_attempt_and_is_gone_when_it_has_ended() -> None:

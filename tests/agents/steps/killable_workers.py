@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from functools import cache
 
 from django.db.models.functions import Now
 
@@ -13,11 +14,10 @@ from tests.harness.services import Talking
 
 
 class KillableWorkers:
-    """A process that forks a worker for each run it is told."""
+    """Workers that know these agents, one for each run that they are told."""
 
     def __init__(self, agents: str) -> None:
-        env = {"HOLDPOINT_AGENTS": agents, "HOLDPOINT_LOG_LEVEL": "ERROR"}
-        self.process = Talking(sys.executable, "-m", "tests.harness.forked_worker", env=env)
+        self.agents = agents
 
     def kill(self, run: Run, place: str, hit: int = 1) -> None:
         """Let a worker take the run on and kill itself with SIGKILL at this point."""
@@ -25,12 +25,16 @@ class KillableWorkers:
         assert ended == -signal.SIGKILL, f"{place} was never reached"
 
     def tell(self, line: str) -> int:
-        """How the worker ended."""
-        return int(self.process.tell(line))
+        answer = _forking().tell(f"{self.agents} {line}")
+        if not answer:
+            _forking.cache_clear()
+        return int(answer)
 
-    def close(self) -> None:
-        """End the process."""
-        self.process.close()
+
+@cache
+def _forking() -> Talking:
+    """The process that forks them, once for all tests of this one: it takes seconds to start."""
+    return Talking(sys.executable, "-m", "tests.harness.forked_worker", env={"HOLDPOINT_LOG_LEVEL": "ERROR"})
 
 
 def go_on(run: Run) -> Run:

@@ -18,8 +18,6 @@ from tests.factories.sample_agents import write_line
 
 
 class Words(BaseModel):
-    """What was said of a draft."""
-
     text: str
     by: str
     gate: int | None

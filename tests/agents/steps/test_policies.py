@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,12 @@ from agents import AgentError
 from agents.compatibility import edited_states
 from agents.definition import registry
 from agents.definition.registry import agent_named
+from agents.errors import StepTimeout
 from agents.models import Memo
 from agents.pages.run.row import read_again
 from agents.pages.run.story import scene_of
 from agents.pages.run.timeline import build
-from agents.steps import retry
-from checkpoints import store
+from agents.steps import alarms, retry
 from checkpoints.models import Checkpoint, Run
 from tests.agents.steps.killable_workers import KillableWorkers, go_on
 from tests.factories import ann
@@ -31,15 +33,12 @@ from tests.factories.driven_runs import (
     state,
     trail,
 )
-from tests.harness.examples import first_alone
 
 
 def test_a_step_names_its_first_pause_and_they_are_spread_and_come_to_a_limit_that_a_longer_one_lifts() -> None:
     assert len({retry.backoff(3, 10) for _ in range(5)}) == 5
-    assert all(30 <= retry.backoff(3, 10) <= 50 for _ in range(100))
-    assert all(225 <= retry.backoff(10_000, 10) <= 375 for _ in range(100))
-    assert all(450 <= retry.backoff(attempt, 600) <= 750 for attempt in (1, 9))
-    assert retry.backoff(7, 0) == 0
+    for attempt, first, least, most in ((3, 10, 30, 50), (10_000, 10, 225, 375), (9, 600, 450, 750), (7, 0, 0, 0)):
+        assert all(least <= retry.backoff(attempt, first) <= most for _ in range(100))
     run = advance(make_run("slow"))
     assert run.wake_at is not None
     assert 28 < (run.wake_at - failures(run)[-1].at).total_seconds() < 52
@@ -53,24 +52,26 @@ def test_when_its_attempts_have_run_out_the_run_goes_on_with_the_step_that_catch
     assert state(run)["plan"] == "simple, because clever: ValueError: too clever"
     assert [failure.error for failure in failures(run)] == ["ValueError: too clever"] * 2
     assert run.gates.count() == 0
+    caught = Checkpoint.objects.get(run=run, kind="recovery")
+    assert (caught.next_step, caught.input_digest) == ("simple", None)
+    reader = ann(run.team)
+    row = next(row for row in build(scene_of(read_again(run, reader), reader).story).rows if row.name == "Clever")
+    said = [remark.text for remark in row.remarks]
+    assert (row.mark.word, said[-1]) == ("failed, continued at another step", "the run goes on with “Simple”")
     run = advance(make_run("catcher", mode="fine"))
     assert trail(run)[1:] == [("step", "clever"), ("step", "polish"), ("step", "simple")]
 
 
-def test_a_step_that_kills_its_workers_is_caught_too(workers: KillableWorkers) -> None:
+def test_a_step_that_kills_its_workers_is_caught_too() -> None:
     run = make_run("catcher", mode="fine")
-    for _ in range(2):
-        workers.kill(run, "after_step@clever")
-        Run.objects.filter(pk=run.pk).update(lease_until="2000-01-01T00:00:00Z")
-    go_on(run)
-    assert (run.status, trail(run)[1]) == ("completed", ("recovery", "clever"))
+    Run.objects.filter(pk=run.pk).update(attempts=2)  # of which no worker came back
+    assert (advance(run).status, trail(run)[1]) == ("completed", ("recovery", "clever"))
     assert "2 workers died in this step" in failures(run)[0].error
 
 
-@pytest.mark.parametrize("place", first_alone(["after_save@clever", "before_save@clever"]))
-def test_a_worker_killed_in_a_catch_leaves_one_failure_and_one_catch(place: str, workers: KillableWorkers) -> None:
+def test_a_worker_killed_in_a_catch_leaves_one_failure_and_one_catch(workers: KillableWorkers) -> None:
     run = make_run("catcher", mode="hopeless")
-    workers.kill(run, place)
+    workers.kill(run, "after_save@clever")
     go_on(run)
     assert (run.status, len(failures(run))) == ("completed", 1)
     assert trail(run)[1:] == [("recovery", "clever"), ("step", "simple")]
@@ -90,9 +91,7 @@ def test_a_step_that_ran_as_often_as_its_guard_allows_asks_a_person(ledger: Path
     assert trail(run)[14:16] == [("recovery", "hop"), ("step", "turn")]  # and may have the run go on without it
     run = advance_to_rest(make_run("circler", ledger=str(ledger), until=3))
     assert (run.status, state(run)["times"], run.gates.count()) == ("completed", 3, 0)
-
-
-def test_a_step_whose_catch_leads_back_to_it_is_guarded_too(ledger: Path) -> None:
+    # One whose catch leads back to it is guarded too.
     run = advance_to_rest(make_run("circler", ledger=str(ledger), mode="catch"))
     assert (run.status, open_gate(run).step, len(failures(run))) == ("waiting", "fall", 2)
 
@@ -113,23 +112,8 @@ def test_a_worker_killed_when_its_guard_asks_asks_once(ledger: Path, workers: Ki
     assert (run.status, run.gates.count(), state(run)["times"]) == ("waiting", 1, 3)
 
 
-def test_a_catch_is_told_on_the_timeline_with_the_failure_that_it_caught() -> None:
-    run = advance(make_run("catcher", mode="hopeless"))
-    reader = ann(run.team)
-    row = next(row for row in build(scene_of(read_again(run, reader), reader).story).rows if row.name == "Clever")
-    assert (row.mark.word, [remark.text for remark in row.remarks]) == (
-        "failed, continued at another step",
-        ["the run goes on with “Simple”"],
-    )
-    assert [failure.error for failure in row.failures] == ["nothing to be done"]
-    caught = Checkpoint.objects.get(run=run, kind="recovery")
-    assert (caught.next_step, caught.input_digest) == ("simple", None)
-    assert store.load_checkpoint(caught.id).state["feedback"][0]["by"] == "clever"
-
-
-def asked(ledger: Path, what: str) -> int:
-    """How often this was asked."""
-    return ledger.read_text().splitlines().count(f"ask {what}")
+def asked(ledger: Path) -> list[str]:
+    return [line.removeprefix("ask ") for line in ledger.read_text().splitlines()]
 
 
 def test_a_call_is_made_once_in_a_step_an_effect_and_a_gate_and_gives_what_json_gives(ledger: Path) -> None:
@@ -138,69 +122,54 @@ def test_a_call_is_made_once_in_a_step_an_effect_and_a_gate_and_gives_what_json_
     decide(run)
     advance(run)
     assert advance(run).status == "completed"
-    assert [line.partition(" ")[2] for line in ledger.read_text().splitlines()] == ["why?", "title", "plan"]
+    assert asked(ledger) == ["why?", "title", "plan"]
     assert Memo.objects.filter(run=run).count() == 3
     ledger.unlink()
     run = advance(make_run("caller", ledger=str(ledger), mode="twice"))  # another salt is another call
     assert state(run)["answer"] == [[1, ["why?"]], [1, ["why?"]], [2, ["why?"]]]
+    decide(run, "reject", then="back", back_to="think")  # who is sent back calls anew
+    advance(run)
+    assert asked(ledger).count("why?") == 4
 
 
-def test_a_step_that_is_tried_again_finds_what_it_called_before(ledger: Path) -> None:
+def test_a_step_that_is_tried_again_finds_what_it_called_before(ledger: Path, workers: KillableWorkers) -> None:
     run = advance_to_rest(make_run("caller", ledger=str(ledger), mode="raise"))
     assert (len(failures(run)), run.status) == (2, "waiting")
-    assert (asked(ledger, "why?"), state(run)["answer"]) == (1, [1, ["why?"]])
-
-
-def test_a_step_whose_worker_was_killed_finds_what_it_called_before(ledger: Path, workers: KillableWorkers) -> None:
+    assert (asked(ledger), state(run)["answer"]) == (["why?", "title"], [1, ["why?"]])
+    ledger.unlink()
     run = make_run("caller", ledger=str(ledger))
     workers.kill(run, "after_step@think")
     go_on(run)
-    assert (asked(ledger, "why?"), state(run)["answer"]) == (1, [1, ["why?"]])
+    assert (asked(ledger), state(run)["answer"]) == (["why?", "title"], [1, ["why?"]])
 
 
-def test_a_person_who_has_it_tried_again_does_not_have_it_called_again(ledger: Path, tmp_path: Path) -> None:
-    run = advance(make_run("caller", ledger=str(ledger), mode="hopeless", flag=str(tmp_path / "flag")))
-    for _ in range(2):
-        answer(run, "retry")
-        assert advance(run).status == "waiting"
-    (tmp_path / "flag").touch()
-    answer(run, "retry")
-    advance(run)
-    assert (asked(ledger, "why?"), state(run)["answer"]) == (1, [1, ["why?"]])
-
-
-def test_a_step_that_is_sent_back_calls_anew(ledger: Path) -> None:
-    run = advance(make_run("caller", ledger=str(ledger)))
-    decide(run, "reject", then="back", back_to="think")
-    advance(run)
-    assert asked(ledger, "why?") == 2
-
-
-def test_a_refused_output_is_not_made_of_the_same_call_again(ledger: Path, tmp_path: Path) -> None:
-    run = advance(make_run("caller", ledger=str(ledger), mode="refuse", flag=str(tmp_path / "flag")))
-    assert (run.status, asked(ledger, "why?")) == ("waiting", 2)  # the step itself, once more, then a person
-    (tmp_path / "flag").touch()
-    answer(run, "retry")
-    advance(run)
-    assert asked(ledger, "why?") == 3
-
-
-WRONG = [
-    ("object", "once('model'): /args/1 is a object, which JSON cannot say"),
-    ("no json", "once('object'): the result is a object, which JSON cannot say"),
-    ("no name", "once() takes a name of 1 to 100 printable characters"),
-    ("large", "once('large'): the result has 2,002 bytes; 1,500 are the most. Return less"),
-]
-
-
-@pytest.mark.parametrize(("mode", "words"), WRONG)
-def test_what_cannot_be_kept_is_refused_at_once_and_not_tried_again(
-    mode: str, words: str, ledger: Path, settings: Any
+@pytest.mark.parametrize(("mode", "times"), [("hopeless", [1, 1]), ("refuse", [2, 3])])
+def test_who_has_it_tried_again_has_it_called_again_where_its_output_was_refused(
+    mode: str, times: list[int], ledger: Path, tmp_path: Path
 ) -> None:
+    """A refused output is not made of the same call again."""
+    run = advance(make_run("caller", ledger=str(ledger), mode=mode, flag=str(tmp_path / "flag")))
+    assert (run.status, asked(ledger).count("why?")) == ("waiting", times[0])
+    (tmp_path / "flag").touch()
+    answer(run, "retry")
+    advance(run)
+    assert (open_gate(run).step, asked(ledger).count("why?")) == ("review", times[1])
+
+
+WRONG = {
+    "object": "once('model'): /args/1 is a object, which JSON cannot say",
+    "no json": "once('object'): the result is a object, which JSON cannot say",
+    "no name": "once() takes a name of 1 to 100 printable characters",
+    "large": "once('large'): the result has 2,002 bytes; 1,500 are the most. Return less",
+}
+
+
+def test_what_cannot_be_kept_is_refused_at_once_and_not_tried_again(ledger: Path, settings: Any) -> None:
     settings.HOLDPOINT_STATE_LIMIT = 1500
-    run = advance(make_run("caller", ledger=str(ledger), mode=mode))
-    assert (run.status, len(failures(run))) == ("waiting", 1)
-    assert words in failures(run)[0].error
+    for mode, words in WRONG.items():
+        run = advance(make_run("caller", ledger=str(ledger), mode=mode))
+        assert (run.status, len(failures(run))) == ("waiting", 1)
+        assert words in failures(run)[0].error
 
 
 @pytest.mark.parametrize("mode", ["", "greedy"])
@@ -228,3 +197,22 @@ def test_a_call_outside_a_running_step_is_refused_and_so_is_a_validators(ledger:
     run = make_run("drafter", ledger=str(ledger), mode="remember")
     assert advance(run).status == "waiting"
     assert "once('call') was called outside a running step" in failures(run)[0].error
+
+
+def test_an_alarm_that_rings_as_it_is_blocked_does_not_stay_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter handles a signal that came before inside the very call that blocks it, after the mask is set."""
+    real = signal.pthread_sigmask
+
+    def blocking(how: int, mask: Iterable[int]) -> set[int]:
+        before = real(how, mask)
+        if how == signal.SIG_BLOCK and signal.SIGALRM in mask:
+            raise alarms.timed_out(1)
+        return before
+
+    monkeypatch.setattr(signal, "pthread_sigmask", blocking)
+    try:
+        with pytest.raises(StepTimeout), alarms.unalarmed():
+            raise AssertionError("the block was entered")
+        assert signal.SIGALRM not in real(signal.SIG_BLOCK, ())
+    finally:
+        real(signal.SIG_UNBLOCK, {signal.SIGALRM})

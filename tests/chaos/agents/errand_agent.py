@@ -25,29 +25,21 @@ PAUSE = 0.2  # seconds before and after a request: so that what is killed is oft
 
 
 class Purchase(BaseModel):
-    """What is asked for."""
-
     item: str
     amount: Decimal = Field(gt=0, le=1000, max_digits=7, decimal_places=2)
 
 
 class Feedback(BaseModel):
-    """What a reviewer sent back."""
-
     text: str
     by: str = ""
 
 
 class Errand(Agent):
-    """Orders something and pays for it."""
-
     name = "errand"
     version = "1"
     team = "Support"
 
     class State(BaseModel):
-        """Starts with the item and the amount."""
-
         item: str
         amount: Decimal
         purchase: Purchase | None = None
@@ -59,12 +51,10 @@ class Errand(Agent):
 
     @classmethod
     def title(cls, state: Any) -> str:
-        """Name the item."""
         return f"errand {state.item}"
 
     @step
     def look_around(self) -> dict[str, Any]:
-        """Take a while."""
         time.sleep(4 * PAUSE)
         return {}
 
@@ -80,25 +70,21 @@ class Errand(Agent):
 
     @step(retry=1, backoff=0.5)
     def file_slip(self, purchase: Purchase) -> dict[str, Any]:
-        """Keep a file of the purchase outside the database."""
         text = f"{purchase.item} {purchase.amount}\n" * 800
         return {"slip": artifacts.keep(text.encode(), "text/plain")}
 
     @gate(policy="default", allows=["order", "charge"], edits=["purchase"], on_reject="prepare")
     def review(self, purchase: Purchase) -> Card:
-        """Ask whether to order and to pay."""
         order = Action(id="order", effect="order", pointer="/purchase", pinned=["/amount"])
         return Card(title=f"Buy {purchase.item} for {purchase.amount}", actions=[order])
 
     @effect(undo="withdraw", idempotent=True)
     def order(self, purchase: Purchase, *, key: str) -> dict[str, Any]:
-        """Order it; the same key again orders nothing new."""
         body = {"item": purchase.item, "amount": str(purchase.amount)}
         return {"ordered": asked("order", "/orders", body, key)["id"]}
 
     @undo(idempotent=True)
     def withdraw(self, ordered: str) -> None:
-        """Withdraw the order, as often as it is asked."""
         asked("withdraw", f"/orders/{ordered}/withdraw", {}, "")
 
     @effect(irreversible=True)
@@ -109,7 +95,6 @@ class Errand(Agent):
 
     @step
     def tell(self, ordered: str, charged: str) -> dict[str, Any]:
-        """Say what was done."""
         return {"told": f"{ordered} {charged}"}
 
 

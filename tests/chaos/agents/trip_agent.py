@@ -5,7 +5,6 @@ What a trip heard goes to the provider with its booking, so that the world outsi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -49,8 +48,6 @@ class Courier(Agent):
     checkpoints = "milestones"
 
     class State(BaseModel):
-        """Starts with the item."""
-
         item: str
         near: bool = False
         loaded: bool = False
@@ -61,17 +58,14 @@ class Courier(Agent):
 
     @classmethod
     def title(cls, state: Any) -> str:
-        """Name the item."""
         return f"courier {state.item}"
 
     @step
     def go_near(self, item: str) -> dict[str, Any]:
-        """Be one of several short steps that are saved together."""
         return {"near": True}
 
     @step
     def load(self, near: bool) -> dict[str, Any]:
-        """Be another one."""
         return {"loaded": True}
 
     @step(holds=["line"])
@@ -85,13 +79,11 @@ class Courier(Agent):
 
     @step
     def rest(self, parcels: int) -> dict[str, Any]:
-        """Let go of the process."""
         self.sleep_until(timedelta(seconds=0.5), "rest")
         return {"rested": True}
 
     @on_restore("line")
     def call_again(self, described: dict[str, str]) -> Line:
-        """Open the line again."""
         return Line(described["item"])
 
     @step(holds=["line"])
@@ -104,12 +96,10 @@ class Courier(Agent):
 
     @effect(undo="fetch_back", idempotent=True, guarded=False)
     def deliver(self, item: str, parcels: int, *, key: str) -> dict[str, Any]:
-        """Order a delivery; the same key again orders nothing new."""
         return {"delivered": asked("deliver", "/orders", {"item": item, "amount": str(parcels)}, key)["id"]}
 
     @undo(idempotent=True)
     def fetch_back(self, delivered: str) -> None:
-        """Withdraw it, as often as it is asked."""
         asked("fetch_back", f"/orders/{delivered}/withdraw", {}, "")
 
 
@@ -140,12 +130,10 @@ class Trip(Agent):
 
     @classmethod
     def title(cls, state: Any) -> str:
-        """Name the first item."""
         return f"trip {state.items[0]}"
 
     @step
     def estimate(self, amounts: list[Decimal]) -> dict[str, Any]:
-        """Say what it may cost."""
         return {"budget": Budget(amount=min(sum(amounts, Decimal(1)), Decimal(1000)))}
 
     @gate(policy="default", waits=False, edits=["budget"], on_reject="estimate")
@@ -155,7 +143,6 @@ class Trip(Agent):
 
     @step
     def fan_out(self, items: list[str], amounts: list[Decimal], need: int) -> dict[str, Any]:
-        """Start all three, and wait for as many as are needed."""
         errands = [
             self.spawn("errand", {"item": item, "amount": str(amount)})
             for item, amount in zip(items[1:], amounts, strict=True)
@@ -165,27 +152,18 @@ class Trip(Agent):
 
     @step
     def take_a_nap(self, done: list[int], nap: float) -> dict[str, Any]:
-        """Sleep; no worker is held."""
         self.sleep_until(timedelta(seconds=nap), "nap")
         return {"napped": True}
 
     @step
     def hear(self, done: list[int]) -> dict[str, Any]:
-        """Wait for the signals."""
         return {"heard": [self.wait_for_signal(SIGNAL).word for _ in range(HEARS)]}
 
     @effect(undo="withdraw", idempotent=True, guarded=False)
     def book(self, items: list[str], heard: list[str], budget: Budget, *, key: str) -> dict[str, Any]:
-        """Order what was heard, for what was agreed; the same key again orders nothing new."""
-        body = {"item": items[0], "words": words(heard), "amount": str(budget.amount)}
+        body = {"item": items[0], "words": " ".join(heard), "amount": str(budget.amount)}
         return {"booked": asked("book", "/orders", body, key)["id"]}
 
     @undo(idempotent=True)
     def withdraw(self, booked: str) -> None:
-        """Withdraw it, as often as it is asked."""
         asked("withdraw", f"/orders/{booked}/withdraw", {}, "")
-
-
-def words(heard: Sequence[str]) -> str:
-    """Return the words as the provider gets them."""
-    return " ".join(heard)

@@ -26,8 +26,7 @@ def counted(
     rested: float | None,
     found: list[Violation],
 ) -> dict[str, Any]:
-    """Return the counts of a campaign, by name."""
-    kinds = Counter(each.kind for each in found)
+    kinds = Counter("doubled" if each.kind == "twice" else each.kind for each in found)
     events = Counter(event["kind"] for event in dump["events"])
     requests = Counter(f"{line['f']} {line['type']}" for line in history if line["type"] != "invoke")
     return {
@@ -47,13 +46,7 @@ def counted(
         "undone effects": events["effect.undone"],
         "contradicted": events["effect.contradicted"],
         "rest after": "never" if rested is None else f"{rested:.1f} s",
-        "lost": kinds["lost"],
-        "doubled": kinds["doubled"] + kinds["twice"],
-        "unapproved": kinds["unapproved"],
-        "early": kinds["early"],
-        "left": kinds["left"],
-        "stuck": kinds["stuck"],
-        "audit": kinds["audit"],
+        **{name: kinds[name] for name in ("lost", "doubled", "unapproved", "early", "left", "stuck", "audit")},
     }
 
 
@@ -91,7 +84,6 @@ def faults(history: list[dict[str, Any]]) -> list[tuple[str, float, float]]:
 
 
 def told(took: Sequence[float]) -> str:
-    """Say how long it took, and how often longer than it may."""
     if not took:
         return "none that nothing else disturbed"
     middle = took[len(took) // 2]

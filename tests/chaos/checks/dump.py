@@ -45,7 +45,6 @@ QUERIES = {
 
 
 def dumped(connection: Connection) -> dict[str, Rows]:
-    """Return all of it, by the name of the rows."""
     found: dict[str, Rows] = {}
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -59,7 +58,6 @@ def dumped(connection: Connection) -> dict[str, Rows]:
 
 
 def live(connection: Connection) -> int:
-    """Count the runs that have not ended."""
     [row] = connection.execute(
         b"SELECT count(*) AS n FROM checkpoints_run WHERE status IN ('queued', 'running', 'waiting')"
     ).fetchall()

@@ -12,18 +12,14 @@ FIRST, SECOND, BOOKED = "d" * 64, "e" * 64, "f" * 64
 
 
 class Evidence(NamedTuple):
-    """What the checker reads."""
-
     history: list[dict[str, Any]]
     world: dict[str, Any]
     dump: dict[str, list[dict[str, Any]]]
 
     def found(self, audit: str = "") -> set[str]:
-        """The kinds of violations."""
         return {each.kind for each in violations(*self, audit=audit)}
 
-    def row(self, table: str, id: int) -> dict[str, Any]:
-        """The row of that number."""
+    def row(self, table: str, id: Any) -> dict[str, Any]:
         return next(row for row in self.dump[table] if row["id"] == id)
 
 
@@ -81,9 +77,9 @@ def good() -> Evidence:
             {"id": 12, "status": "completed", **child},
         ],
         "children": [
-            {"run": 10, "given": "aa", "landings": ["t1"], **link},
-            {"run": 11, "given": "bb", "landings": ["t0"], **link | {"ordered": "undo", "carried_out": True}},
-            {"run": 12, "given": "cc", "landings": ["t1"], **link},
+            {"id": 30, "run": 10, "given": "aa", "landings": ["t1"], **link},
+            {"id": 31, "run": 11, "given": "bb", "landings": ["t0"], **link | {"ordered": "undo", "carried_out": True}},
+            {"id": 32, "run": 12, "given": "cc", "landings": ["t1"], **link},
         ],
         "signals": [
             {"id": 50, "run": 9, "name": "go", "key": "k-one", "value": {"word": "one"}},
@@ -107,7 +103,8 @@ def good() -> Evidence:
                 "kind": "rejected",
                 "arguments": {},
                 "decisions": [800],
-                **outcome | {"lets_run": 0},
+                **outcome,
+                "lets_run": False,
             },
         ],
         "grants": [

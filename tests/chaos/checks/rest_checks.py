@@ -17,7 +17,7 @@ from .violation import ENDED, Dump, Violation, World
 
 def runs_rest(history: list[Line], world: World, dump: Dump) -> Iterator[Violation]:
     """Each run has ended, with nothing open or unknown, or waits for something that will come."""
-    yield from map(_stuck, ended_in_doubt(dump) + not_at_rest(dump))
+    yield from (Violation("stuck", says) for says in ended_in_doubt(dump) + not_at_rest(dump))
     for run in dump["runs"]:
         if run["frozen"]:
             yield Violation("audit", f"{_name(run)} is frozen: {run['reason']}")
@@ -91,7 +91,3 @@ def _left_open(run: dict[str, Any], dump: Dump) -> bool:
 
 def _name(run: dict[str, Any]) -> str:
     return f"run {run['id']} ({run['agent']})"
-
-
-def _stuck(says: str) -> Violation:
-    return Violation("stuck", says)

@@ -11,12 +11,10 @@ from .counts import after_kills, takeovers, told
 
 
 def events(*kinds: str) -> dict[str, list[dict[str, Any]]]:
-    """One event a second of run 7, from second 100 on."""
     return {"events": [{"kind": kind, "run": 7, "at": 100.0 + n} for n, kind in enumerate(kinds)]}
 
 
 def fault(name: str, at: float) -> list[dict[str, Any]]:
-    """A fault that began at that second, and was healed half a second later."""
     times = (datetime.fromtimestamp(each, UTC).isoformat() for each in (at, at + 0.5))
     about = {"f": "fault", "fault": name, "op": at}
     return [{**about, "type": type, "time": time} for type, time in zip(("invoke", "ok"), times, strict=True)]
@@ -24,9 +22,6 @@ def fault(name: str, at: float) -> list[dict[str, Any]]:
 
 def test_a_claim_of_a_run_that_nobody_had_let_go_of_is_a_takeover() -> None:
     assert takeovers(events("run.running", "run.running", "run.waiting", "run.queued", "run.running")) == [101.0]
-
-
-def test_what_tells_of_a_running_run_is_no_release() -> None:
     assert takeovers(events("run.running", "run.halting", "gate.opened", "run.running")) == [103.0]
 
 
@@ -41,15 +36,10 @@ def test_a_takeover_counts_only_if_nothing_else_was_broken_that_runs_need() -> N
         assert after_kills([*fault(name, at), *kill], events("run.running", "run.running")) == found, name
 
 
-def test_it_says_how_many_took_longer_than_they_may() -> None:
-    assert told([3.0] * 98 + [4.0, 6.0]) == (
-        "100 times undisturbed: p50 3.0 s, p99 6.0 s, most 6.0 s; 1 over lease + 2 s = 5 s"
-    )
-
-
-def test_of_few_it_says_no_p99() -> None:
-    """The longest of fewer than a hundred was printed as their p99."""
-    assert told([3.0] * 98 + [6.0]) == "99 times undisturbed: p50 3.0 s, most 6.0 s; 1 over lease + 2 s = 5 s"
+def test_it_says_how_many_took_longer_than_they_may_and_of_few_no_p99() -> None:
+    rest = "most 6.0 s; 1 over lease + 2 s = 5 s"
+    assert told([3.0] * 98 + [4.0, 6.0]) == f"100 times undisturbed: p50 3.0 s, p99 6.0 s, {rest}"
+    assert told([3.0] * 98 + [6.0]) == f"99 times undisturbed: p50 3.0 s, {rest}"
 
 
 def test_a_seed_gives_the_same_faults_and_another_one_others() -> None:

@@ -6,45 +6,8 @@ from dataclasses import dataclass
 
 from checkpoints import crash_points
 
-from ..installation.stack import LEASE
-from .breaking import (
-    OF_PEOPLE,
-    Begin,
-    Heal,
-    Lacks,
-    always,
-    copy_again,
-    copy_messages,
-    crash,
-    cut,
-    delay,
-    drop,
-    elsewhere,
-    end_crash,
-    fill_database_disk,
-    fill_disk,
-    flush_redis,
-    half_open,
-    heal_provider,
-    heal_proxy,
-    kill,
-    kill_child,
-    kill_redis,
-    lacks_disk,
-    lacks_library,
-    lock_runs,
-    nothing,
-    pause,
-    provider,
-    resume,
-    run_again,
-    stop_postgres,
-    take_connections,
-    terminate,
-    two_sweepers,
-    worker,
-    wrong_clock,
-)
+from ..installation.stack import LEASE, Stack
+from . import breaking as by
 
 
 @dataclass(frozen=True)
@@ -55,11 +18,11 @@ class Fault:
     """
 
     name: str
-    begin: Begin
-    heal: Heal
+    begin: by.Begin
+    heal: by.Heal
     least: float = 0.2
     most: float = 2.0
-    lacks: Lacks = lambda stack: ""  # why this machine cannot have it
+    lacks: by.Lacks = lambda stack: ""  # why this machine cannot have it
 
 
 OF_WORKERS = tuple(
@@ -69,51 +32,51 @@ OF_WORKERS = tuple(
         crash_points.OF_HELD, crash_points.OF_DEFERRED, crash_points.OF_ORDERS, crash_points.OF_BESIDE,
     )
     for point in points
-    if point not in OF_PEOPLE
+    if point not in by.OF_PEOPLE
 )  # fmt: skip
 OF_SWEEPERS = (*(crash_points.OF_TIMERS,) * 2, *crash_points.OF_ORDERS)  # it passes the first most often
 WORKERS = (
-    Fault("kill worker", kill(worker), run_again, 0.2, 3.0),
-    Fault("kill child", kill_child, nothing, 0.2, 1.0),
-    Fault("pause worker", pause(worker), resume, LEASE + 1, LEASE * 3),
-    Fault("restart worker", terminate(worker), run_again, 0.5, 4.0),
-    Fault("crash worker", crash(OF_WORKERS, worker), end_crash, 14.0, 20.0),
-    Fault("wrong clock", wrong_clock(worker), end_crash, 6.0, 12.0, lacks_library),
-    Fault("crash worker too", crash(OF_WORKERS, worker), end_crash, 14.0, 20.0),
-    Fault("crash worker once more", crash(OF_WORKERS, worker), end_crash, 14.0, 20.0),
+    Fault("kill worker", by.kill(by.worker), by.run_again, 0.2, 3.0),
+    Fault("kill child", by.kill_child, by.nothing, 0.2, 1.0),
+    Fault("pause worker", by.pause(by.worker), by.resume, LEASE + 1, LEASE * 3),
+    Fault("restart worker", by.terminate(by.worker), by.run_again, 0.5, 4.0),
+    Fault("crash worker", by.crash(OF_WORKERS, by.worker), by.run_again, 14.0, 20.0),
+    Fault("wrong clock", by.wrong_clock(by.worker), by.run_again, 6.0, 12.0, by.lacks_library),
+    Fault("crash worker too", by.crash(OF_WORKERS, by.worker), by.run_again, 14.0, 20.0),
+    Fault("crash worker once more", by.crash(OF_WORKERS, by.worker), by.run_again, 14.0, 20.0),
 )
 OTHERS = (
-    Fault("crash web", crash(OF_PEOPLE, always("web")), end_crash, 10.0, 14.0),
-    Fault("crash sweeper", crash(OF_SWEEPERS, always("sweeper")), end_crash, 10.0, 14.0),
-    Fault("kill sweeper", kill(always("sweeper")), run_again, 1.0, 8.0),
-    Fault("pause sweeper", pause(always("sweeper")), resume, 2.0, 8.0),
-    Fault("two sweepers", two_sweepers, drop, 3.0, 8.0),
-    Fault("kill beat", kill(always("beat")), run_again, 1.0, 5.0),
-    Fault("pause beat", pause(always("beat")), resume, 2.0, 8.0),
-    Fault("kill web", kill(always("web")), run_again, 0.2, 4.0),
-    Fault("pause web", pause(always("web")), resume, 1.0, 6.0),
-    Fault("restart web", terminate(always("web")), run_again, 0.5, 4.0),
-    Fault("wrong clock elsewhere", wrong_clock(elsewhere), end_crash, 5.0, 10.0, lacks_library),
-    Fault("kill program", kill(always("program")), run_again, 0.2, 3.0),
-    Fault("kill provider", kill(always("sandbox")), run_again, 0.5, 4.0),
+    Fault("crash web", by.crash(by.OF_PEOPLE, by.always("web")), by.run_again, 10.0, 14.0),
+    Fault("crash sweeper", by.crash(OF_SWEEPERS, by.always("sweeper")), by.run_again, 10.0, 14.0),
+    Fault("kill sweeper", by.kill(by.always("sweeper")), by.run_again, 1.0, 8.0),
+    Fault("pause sweeper", by.pause(by.always("sweeper")), by.resume, 2.0, 8.0),
+    Fault("two sweepers", by.to_stack(lambda stack: stack.run("spare"), "spare"), by.drop, 3.0, 8.0),
+    Fault("kill beat", by.kill(by.always("beat")), by.run_again, 1.0, 5.0),
+    Fault("pause beat", by.pause(by.always("beat")), by.resume, 2.0, 8.0),
+    Fault("kill web", by.kill(by.always("web")), by.run_again, 0.2, 4.0),
+    Fault("pause web", by.pause(by.always("web")), by.resume, 1.0, 6.0),
+    Fault("restart web", by.terminate(by.always("web")), by.run_again, 0.5, 4.0),
+    Fault("wrong clock elsewhere", by.wrong_clock(by.elsewhere), by.run_again, 5.0, 10.0, by.lacks_library),
+    Fault("kill program", by.kill(by.always("program")), by.run_again, 0.2, 3.0),
+    Fault("kill provider", by.kill(by.always("sandbox")), by.run_again, 0.5, 4.0),
 )
 SERVERS = (
-    Fault("stop postgres", stop_postgres, lambda stack, _: stack.start_postgres(), 0.5, 6.0),
-    Fault("kill redis", kill_redis, lambda stack, _: stack.start_redis(), 0.5, 15.0),
-    Fault("redis away", kill_redis, lambda stack, _: stack.start_redis(), 60.0, 65.0),
-    Fault("flush redis", flush_redis, nothing),
-    Fault("fill disk", fill_disk, lambda stack, _: stack.disks.free_artifacts(), 3.0, 10.0),
-    Fault("fill postgres", fill_database_disk, lambda stack, _: stack.free_database_disk(), 2.0, 8.0, lacks_disk),
-    Fault("deliver thrice", copy_messages, copy_again, 1.0, 4.0),
-    Fault("take connections", take_connections, lambda stack, _: stack.give_back(), 2.0, 10.0),
-    Fault("lock runs", lock_runs, lambda stack, _: stack.give_back(), 1.0, LEASE * 2),
-    Fault("delay postgres", delay("to_postgres"), heal_proxy, 2.0, 6.0),
-    Fault("cut postgres", cut("to_postgres"), heal_proxy, 0.05, 3.0),
-    Fault("half-open postgres", half_open("to_postgres"), heal_proxy, 2.0, 12.0),
-    Fault("delay redis", delay("to_redis"), heal_proxy, 2.0, 6.0),
-    Fault("cut redis", cut("to_redis"), heal_proxy, 0.05, 3.0),
-    Fault("half-open redis", half_open("to_redis"), heal_proxy, 2.0, 20.0),
-    Fault("provider fails", provider, heal_provider, 1.0, 5.0),
+    Fault("stop postgres", by.to_stack(Stack.stop_postgres, "immediate"), by.healed(Stack.start_postgres), 0.5, 6.0),
+    Fault("kill redis", by.to_stack(Stack.kill_redis, "killed"), by.healed(Stack.start_redis), 0.5, 15.0),
+    Fault("redis away", by.to_stack(Stack.kill_redis, "killed"), by.healed(Stack.start_redis), 60.0, 65.0),
+    Fault("flush redis", by.to_stack(Stack.flush_redis, "flushed"), by.nothing),
+    Fault("fill disk", by.fill_artifacts, by.free_artifacts, 3.0, 10.0),
+    Fault("fill postgres", by.fill_database, by.healed(Stack.free_database_disk), 2.0, 8.0, by.lacks_disk),
+    Fault("deliver thrice", by.to_stack(Stack.copy_messages, "{} copied"), by.copy_again, 1.0, 4.0),
+    Fault("take connections", by.to_stack(Stack.take_connections, "{} taken"), by.healed(Stack.give_back), 2.0, 10.0),
+    Fault("lock runs", by.lock_runs, by.healed(Stack.give_back), 1.0, LEASE * 2),
+    Fault("delay postgres", by.to_proxy("to_postgres", by.delay), by.heal_proxy, 2.0, 6.0),
+    Fault("cut postgres", by.to_proxy("to_postgres", by.cut), by.heal_proxy, 0.05, 3.0),
+    Fault("half-open postgres", by.to_proxy("to_postgres", by.half_open), by.heal_proxy, 2.0, 12.0),
+    Fault("delay redis", by.to_proxy("to_redis", by.delay), by.heal_proxy, 2.0, 6.0),
+    Fault("cut redis", by.to_proxy("to_redis", by.cut), by.heal_proxy, 0.05, 3.0),
+    Fault("half-open redis", by.to_proxy("to_redis", by.half_open), by.heal_proxy, 2.0, 20.0),
+    Fault("provider fails", by.provider, by.heal_provider, 1.0, 5.0),
 )
 LANES = (WORKERS, OTHERS, SERVERS)  # side by side; a part is in one of them alone
 GAPS = (1.0, 4.0, 2.0)  # how long each lane pauses between two faults, so that work is done meanwhile

@@ -49,8 +49,6 @@ def plan(seed: str, faults: Sequence[Fault], seconds: float, gap: float) -> list
 
 @dataclass
 class Nemesis:
-    """Carries out the plans of all lanes, and heals what it did."""
-
     stack: Stack
     history: History
     done: Counter[str] = field(default_factory=Counter)
@@ -58,14 +56,12 @@ class Nemesis:
     broken: list[str] = field(default_factory=list)  # what the nemesis itself could not do
 
     def work(self, planned: Sequence[Planned], stop: threading.Event) -> None:
-        """Carry out one lane."""
         for each in planned:
             if stop.wait(each.pause):
                 return
             self.strike(each, stop)
 
     def strike(self, planned: Planned, stop: threading.Event) -> None:
-        """Let one fault happen, and heal it."""
         fault = planned.fault
         op = self.history.invoke("fault", fault=fault.name, lasts=round(planned.lasts, 2))
         try:

@@ -26,7 +26,6 @@ Customer {number}
 
 
 def write_orders(path: Path) -> None:
-    """Write the shop's file."""
     lines = [
         f"{number},Customer {number},,customer{number}@fernhollow.example,EUR,4417,2026-11-02,5.00,0.00,"
         f"Titanium frames,2,{100 + number % 400}.00,1,2026-11-19"

@@ -23,11 +23,9 @@ class Disks:
 
     @property
     def has_database(self) -> bool:
-        """Tell whether PostgreSQL has a disk of its own."""
         return self.of_database in self.mounted
 
     def mount(self) -> None:
-        """Mount what can be mounted."""
         self.artifacts.mkdir(parents=True, exist_ok=True)
         self.of_database.mkdir(exist_ok=True)
         if os.geteuid() != 0 or not all(Path(command).exists() for command in COMMANDS):
@@ -54,18 +52,15 @@ class Disks:
             new.touch()
 
     def free_artifacts(self) -> None:
-        """Make room again."""
         new = self.artifacts / "new"
         (self.artifacts / "ballast").unlink(missing_ok=True)
         if new.is_file():
             new.unlink()
 
     def fill_database(self) -> None:
-        """Leave PostgreSQL no room at all."""
         _fill(self.of_database)
 
     def free_database(self) -> None:
-        """Make room again."""
         (self.of_database / "ballast").unlink(missing_ok=True)
 
     def _mount(self, *words: str) -> None:

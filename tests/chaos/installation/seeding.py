@@ -47,7 +47,6 @@ def seed() -> dict[str, dict[str, object]]:
 
 
 def session_of(user: Any) -> str:
-    """Sign somebody in; return the key of the session."""
     from django.conf import settings
     from django.test import Client
 

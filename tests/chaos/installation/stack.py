@@ -21,7 +21,7 @@ import redis
 
 from config.local.servers import APPLICATION, DATABASE, OWNER, SOCKET_NAME, Postgres, Redis, make_database
 from tests.harness.services import Service, free_port, manage, wait_for_http, web_command
-from tests.harness.session import ROOT, copied
+from tests.harness.session import ROOT
 from tests.harness.waiting import until
 
 from ..shared_files import SENDS
@@ -36,11 +36,8 @@ LOOK_FOR_MESSAGES = 5.0  # seconds
 
 
 class Stack:
-    """All parts, in one folder. `migrated`: a data folder to begin with, of a server that is stopped."""
-
-    def __init__(self, folder: Path, migrated: Path | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.migrated = migrated
         self.home = folder / "home"
         self.disks = Disks(folder, self.home / "artifacts")
         self.postgres = Postgres(self.disks.of_database / "data", folder / "pg", {"max_wal_size": "192MB"})
@@ -71,7 +68,6 @@ class Stack:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return what the application's processes are started with."""
         return {
             "DATABASE_URL": f"postgres://{APPLICATION}@127.0.0.1:{self.to_postgres.port}/{DATABASE}",
             "DATABASE_OWNER_URL": self.postgres.url(DATABASE, OWNER),
@@ -95,24 +91,16 @@ class Stack:
         self.home.mkdir(parents=True, exist_ok=True)
         write_orders(self.folder / "orders.csv")
         self.disks.mount()
-        if self.migrated is not None:
-            copied(self.migrated, self.postgres.data)
         self.start_postgres()
         self.start_redis()
         self.to_postgres = TcpProxy(self.postgres.sockets / SOCKET_NAME)
         self.to_redis = TcpProxy(self.redis.socket)
-        if self.migrated is None:
-            make_database(self.postgres)
-            self.command("-m", "config.migrate", "--finish")
+        make_database(self.postgres)
+        self.command("-m", "config.migrate", "--finish")
         people: dict[str, Any] = json.loads(self.command("-m", "tests.chaos.installation.seeding"))
         for name in ("sandbox", "web", "worker-1", "worker-2", "sweeper", "beat"):
             self.run(name)
         wait_for_http(self.running["sandbox"], f"{self.sandbox}/ledger", within=PATIENCE)
-        self.wait()
-        return people
-
-    def wait(self) -> None:
-        """Wait until every part works."""
         wait_for_http(self.running["web"], f"{self.base}/healthz", within=PATIENCE)
 
         def ready() -> bool:
@@ -122,6 +110,7 @@ class Stack:
                 return False
 
         until(ready, within=PATIENCE, what="/readyz is 200")
+        return people
 
     def run(self, name: str, **env: str) -> Service:
         """Start a part, or start it again. `env`: variables of its own."""
@@ -133,15 +122,12 @@ class Stack:
         return self.running[name]
 
     def dead(self) -> list[str]:
-        """Return the parts that have ended by themselves."""
         return [name for name, service in self.running.items() if not service.alive]
 
     def drop(self, name: str) -> None:
-        """Kill a part that is not to come back."""
         self.running.pop(name).kill()
 
     def start_postgres(self) -> None:
-        """Start PostgreSQL."""
         self.starter.submit(self.postgres.start, self._log("postgres")).result()
 
     def stop_postgres(self) -> None:
@@ -149,18 +135,15 @@ class Stack:
         self.postgres.stop(by=SIGQUIT)
 
     def start_redis(self) -> None:
-        """Start Redis, empty."""
         self.starter.submit(self.redis.start, self._log("redis")).result()
 
     def kill_redis(self) -> None:
-        """Kill Redis."""
         if self.redis.process is not None:
             self.redis.process.kill()
             self.redis.process.wait()
         self.redis.stop()
 
     def flush_redis(self) -> None:
-        """Empty Redis while it runs."""
         with redis.Redis.from_url(self.redis.url, socket_timeout=5) as client:
             client.flushall()
 
@@ -179,7 +162,6 @@ class Stack:
         self.hoard[-1].execute("LOCK TABLE checkpoints_run IN SHARE ROW EXCLUSIVE MODE")
 
     def give_back(self) -> None:
-        """Close the connections that were taken, and end their transactions."""
         while self.hoard:
             self.hoard.pop().close()
 
@@ -220,7 +202,6 @@ class Stack:
         return psycopg.connect(self.postgres.url(DATABASE), autocommit=True, row_factory=psycopg.rows.dict_row)
 
     def stop(self) -> None:
-        """Kill everything, and unmount the disk."""
         self.give_back()
         for service in self.running.values():
             service.kill()
@@ -240,7 +221,6 @@ class Stack:
 
 
 def waiting(client: redis.Redis) -> list[tuple[str, bytes]]:
-    """Return the messages that wait for workers, each with its queue."""
     found: list[tuple[str, bytes]] = []
     for key in client.scan_iter(count=1000, _type="list"):
         messages: list[Any] = client.lrange(key, 0, -1)

@@ -35,7 +35,6 @@ class TcpProxy:
         self.port: int = self.listening.sockets[0].getsockname()[1]
 
     def cut(self) -> int:
-        """Reset every connection; return how many there were."""
         return asyncio.run_coroutine_threadsafe(self._cut(), self.loop).result(10)
 
     def heal(self) -> None:
@@ -45,7 +44,6 @@ class TcpProxy:
             self.cut()
 
     def close(self) -> None:
-        """Cut everything and stop listening."""
         self.refuses = True
         self.loop.call_soon_threadsafe(self.listening.close)
         self.cut()

@@ -25,15 +25,12 @@ STEP_TIMEOUT = 20.0  # seconds until it looks whether something else is to be do
 
 
 class Program:
-    """Does its items one after the other."""
-
     def __init__(self, work: Path) -> None:
         self.work = work
         self.hp = Holdpoint(patience=10.0, lease=3.0)
         self.rng = random.Random(os.getpid())
 
     def open_items(self) -> list[str]:
-        """Return the items that were begun and have not ended."""
         items: dict[str, bool] = {}
         for line in self.work.read_text().splitlines() if self.work.exists() else []:
             said = json.loads(line)
@@ -41,7 +38,6 @@ class Program:
         return [item for item, ended in items.items() if not ended]
 
     def note(self, item: str, *, ended: str = "") -> None:
-        """Write an item down."""
         with self.work.open("a") as file:
             file.write(json.dumps({"item": item, "ended": ended}) + "\n")
             file.flush()
@@ -62,7 +58,6 @@ class Program:
             time.sleep(0.5)
 
     def order(self, arguments: dict[str, object], key: str) -> str:
-        """Order it at the provider."""
         note_send(os.environ[SENDS], "wire", key)
         url = f"{os.environ['SANDBOX_URL']}/orders"
         try:

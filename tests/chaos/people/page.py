@@ -65,6 +65,5 @@ class Page:
 
 
 def _cut(opened: ClientConnection) -> None:
-    """Drop the connection without a word."""
     with suppress(OSError):
         opened.socket.shutdown(socket.SHUT_RDWR)

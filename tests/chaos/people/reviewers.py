@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import httpx
@@ -23,23 +24,21 @@ Gate = dict[str, Any]
 PAUSE = 0.15  # seconds between two decisions of one person
 MOST_SENT_BACK = 2  # of one run
 MOST_RETRIED = 3  # of one step of a run: then it is given up
+APPROVE = {"verdict": "approve"}
 # How often each is done, at a review.
 HABITS = {"approve": 44, "edit": 16, "back": 10, "stop": 3, "twice": 10, "stale": 8, "race": 9}
 
 
 class Reviewer:
-    """One person who works through the open gates until told to stop."""
-
     def __init__(self, me: Person, other: Person, outside: Outside, seed: str) -> None:
         self.me, self.other, self.outside = me, other, outside
         self.rng = random.Random(f"{seed} {me.name}")
-        self.sent_back: dict[int, int] = {}
+        self.sent_back = Counter[int]()
         self.retried = Counter[tuple[int, str]]()
         self.seen: defaultdict[tuple[int, str], list[str]] = defaultdict(list)  # digests of a run's step, oldest first
         self.draining = threading.Event()
 
     def work(self, stop: threading.Event) -> None:
-        """Decide one gate after the other."""
         while not stop.is_set():
             found = self.me.get("gates?limit=100")
             gates = (found or {}).get("items", [])
@@ -50,7 +49,6 @@ class Reviewer:
             stop.wait(PAUSE)
 
     def decide(self, number: int) -> None:
-        """Decide one gate, by chance in one of the ways."""
         gate = self.me.get(f"gates/{number}")
         if gate is None or gate["status"] != "open":
             return
@@ -62,65 +60,39 @@ class Reviewer:
                 self._said(gate, body, "answer")
             return
         habits = dict(HABITS)
-        if self.draining.is_set() or self.sent_back.get(gate["run"], 0) >= MOST_SENT_BACK:
+        if self.draining.is_set() or self.sent_back[gate["run"]] >= MOST_SENT_BACK:
             habits |= {"back": 0, "stale": 0}
         habit = self.rng.choices(list(habits), list(habits.values()))[0]
-        ways: dict[str, Callable[[Gate], object]] = {
-            "approve": self.approve, "edit": self.edit, "back": self.send_back, "stop": self.stop_run,
-            "twice": self.click_twice, "stale": self.decide_blindly, "race": self.race,
-        }  # fmt: skip
-        ways[habit](gate)
-
-    def approve(self, gate: Gate) -> None:
-        """Agree to what stands."""
-        self._said(gate, {"verdict": "approve"}, "approve")
-
-    def edit(self, gate: Gate) -> None:
-        """Agree to a smaller amount."""
-        body = edited(gate)
-        self._said(gate, body or {"verdict": "approve"}, "edit")
-
-    def send_back(self, gate: Gate) -> None:
-        """Reject, and send the run back to where the gate says."""
-        self.sent_back[gate["run"]] = self.sent_back.get(gate["run"], 0) + 1
         then = "back" if gate["agent"] != "teller" else "stop"
-        self._said(gate, {"verdict": "reject", "then": then, "comment": "with less, please"}, "back")
-
-    def stop_run(self, gate: Gate) -> None:
-        """Reject, and end the run."""
-        self._said(gate, {"verdict": "reject", "then": "stop", "comment": "not at all"}, "stop")
+        plain: dict[str, dict[str, Any]] = {
+            "approve": APPROVE,
+            "edit": edited(gate) or APPROVE,
+            "back": {"verdict": "reject", "then": then, "comment": "with less, please"},
+            "stop": {"verdict": "reject", "then": "stop", "comment": "not at all"},
+        }
+        if habit in plain:
+            self.sent_back[gate["run"]] += habit == "back"
+            self._said(gate, plain[habit], habit)
+        else:
+            {"twice": self.click_twice, "stale": self.decide_blindly, "race": self.race}[habit](gate)
 
     def click_twice(self, gate: Gate) -> None:
         """Send one decision twice at the same moment, under one key."""
         key = secrets.token_hex(12)
-        self._at_once([lambda: self._once(self.me, gate, {"verdict": "approve"}, key, "twice")] * 2)
+        self._at_once([lambda: self._once(self.me, gate, APPROVE, key, "twice")] * 2)
 
     def decide_blindly(self, gate: Gate) -> None:
         """Agree to a proposal that is not what stands: to an earlier one of this step, or to one that never was."""
         earlier = [each for each in self.seen[gate["run"], gate["step"]] if each != gate["digest"]]
         old = earlier[-1] if earlier else secrets.token_hex(32)
-        body = {"verdict": "approve", "seen": old}
-        self.me.post(
-            "decide",
-            f"gates/{gate['id']}/decisions",
-            body,
-            gate=gate["id"],
-            habit="stale",
-            seen=old,
-            outdated=bool(earlier),
-        )
+        about = {"gate": gate["id"], "habit": "stale", "seen": old, "outdated": bool(earlier)}
+        self.me.post("decide", f"gates/{gate['id']}/decisions", {"verdict": "approve", "seen": old}, **about)
 
     def race(self, gate: Gate) -> None:
         """Two people decide at the same moment: one approves, the other edits or rejects."""
-        against = self.rng.choice([edited(gate), {"verdict": "reject", "then": "stop", "comment": "no"}]) or {
-            "verdict": "approve"
-        }
-        self._at_once(
-            [
-                lambda: self._once(self.me, gate, {"verdict": "approve"}, secrets.token_hex(12), "race"),
-                lambda: self._once(self.other, gate, against, secrets.token_hex(12), "race"),
-            ]
-        )
+        against = self.rng.choice([edited(gate), {"verdict": "reject", "then": "stop", "comment": "no"}]) or APPROVE
+        sides = ((self.me, APPROVE), (self.other, against))
+        self._at_once([partial(self._once, who, gate, body, secrets.token_hex(12), "race") for who, body in sides])
 
     def _said(self, gate: Gate, body: dict[str, Any], habit: str) -> Answer:
         body = {"seen": gate["digest"], **body}
@@ -184,7 +156,6 @@ def edited(gate: Gate) -> dict[str, Any] | None:
 
 
 def repeats(person: Person, gate: int, body: dict[str, Any]) -> list[int]:
-    """Return the effects that a decision would repeat."""
     try:
         found = person.http.post(f"/api/gates/{gate}/impacts", json=body).json()
     except (ValueError, OSError, httpx.HTTPError):

@@ -16,27 +16,42 @@ MOST_LIVE = 36  # runs at once, children among them: two workers and two reviewe
 EARLY = 3  # signals to a run that does not wait for one yet
 
 
-class Starter:
-    """Starts refunds and errands, as long as not too many are under way."""
+class User:
+    """Somebody who acts again and again, with a pause."""
 
     def __init__(self, me: Person, seed: str, pause: float) -> None:
         self.me, self.pause = me, pause
-        self.rng = random.Random(f"{seed} starter")
-        self.count = self.rng.randrange(1000)
+        self.rng = random.Random(f"{seed} {type(self).__name__.lower()}")
 
     def work(self, stop: threading.Event) -> None:
-        """Start one run after the other."""
         while not stop.is_set():
-            if self._room():
-                self.start()
+            self.act()
             stop.wait(self.rng.uniform(0.5, 1.5) * self.pause)
 
-    def start(self) -> None:
-        """Start one run."""
-        self.count += 1
-        agent = self.rng.choices(("refunds", "errand", "trip"), (35, 45, 20))[0]
-        given = {"refunds": self._mail, "errand": self._errand, "trip": self._trip}[agent]()
-        self.me.insist("start", "runs", {"agent": agent, "input": given, "team": "Support"}, agent=agent)
+    def act(self) -> None:
+        raise NotImplementedError
+
+    def runs(self, limit: int) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (self.me.get(f"runs?limit={limit}") or {}).get("items", [])
+        return found
+
+    def live_runs(self) -> list[dict[str, Any]]:
+        return [run for run in self.runs(100) if run["status"] in ("queued", "running", "waiting")]
+
+
+class Starter(User):
+    """Starts runs, as long as not too many are under way."""
+
+    def __init__(self, me: Person, seed: str, pause: float) -> None:
+        super().__init__(me, seed, pause)
+        self.count = self.rng.randrange(1000)
+
+    def act(self) -> None:
+        if len(self.live_runs()) < MOST_LIVE:
+            self.count += 1
+            agent = self.rng.choices(("refunds", "errand", "trip"), (35, 45, 20))[0]
+            given = {"refunds": self._mail, "errand": self._errand, "trip": self._trip}[agent]()
+            self.me.insist("start", "runs", {"agent": agent, "input": given, "team": "Support"}, agent=agent)
 
     def _mail(self) -> dict[str, Any]:
         return mail(self.count)
@@ -54,30 +69,15 @@ class Starter:
     def _amount(self) -> str:
         return f"{self.rng.randrange(10, 400)}.00"
 
-    def _room(self) -> bool:
-        found = self.me.get("runs?limit=100")
-        live = [run for run in (found or {}).get("items", []) if run["status"] in ("queued", "running", "waiting")]
-        return len(live) < MOST_LIVE
 
-
-class Mover:
+class Mover(User):
     """Rewinds, edits, forks and cancels runs, whatever state they are in."""
 
-    def __init__(self, me: Person, seed: str, pause: float) -> None:
-        self.me, self.pause = me, pause
-        self.rng = random.Random(f"{seed} mover")
-
-    def work(self, stop: threading.Event) -> None:
-        """Give one order after the other."""
-        while not stop.is_set():
-            found = self.me.get("runs?limit=60")
-            runs = [run for run in (found or {}).get("items", []) if run["agent"] != "teller"]
-            if runs:
-                self.move(self.rng.choice(runs))
-            stop.wait(self.rng.uniform(0.5, 1.5) * self.pause)
+    def act(self) -> None:
+        if runs := [run for run in self.runs(60) if run["agent"] != "teller"]:
+            self.move(self.rng.choice(runs))
 
     def move(self, run: dict[str, Any]) -> None:
-        """Give one order to a run."""
         found = self.me.get(f"runs/{run['id']}/checkpoints?limit=50")
         places = [each["seq"] for each in (found or {}).get("items", []) if each["kind"] in ("input", "step", "gate")]
         if not places:
@@ -100,22 +100,16 @@ class Mover:
             self.me.insist("cancel", f"{path}/cancellations", {"reason": "not wanted"}, run=run["id"])
 
 
-class Signaller:
+class Signaller(User):
     """Sends signals to trips: before they wait, when they wait, under one key twice, and more than are needed."""
 
     def __init__(self, me: Person, seed: str, pause: float) -> None:
-        self.me, self.pause = me, pause
-        self.rng = random.Random(f"{seed} signaller")
+        super().__init__(me, seed, pause)
         self.sent = Counter[int]()
 
-    def work(self, stop: threading.Event) -> None:
-        """Look at one trip after the other."""
-        while not stop.is_set():
-            found = self.me.get("runs?limit=100")
-            live = [run for run in (found or {}).get("items", []) if run["status"] in ("queued", "running", "waiting")]
-            if trips := [run for run in live if run["agent"] == "trip"]:
-                self.look(self.rng.choice(trips))
-            stop.wait(self.rng.uniform(0.5, 1.5) * self.pause)
+    def act(self) -> None:
+        if trips := [run for run in self.live_runs() if run["agent"] == "trip"]:
+            self.look(self.rng.choice(trips))
 
     def look(self, run: dict[str, Any]) -> None:
         """Send a trip what it waits for, or something before that; wake one that sleeps, now and then."""
