@@ -19,25 +19,12 @@ from approvals.cards.quote import Quote
 from approvals.cards.stored import card_of
 from approvals.errors import CardRefused
 from approvals.models import Gate
-from approvals.presentation.decision_form import send_button
 from checkpoints import store
 from checkpoints.runs.plans import PlanSpec, StepSpec
-from checkpoints.values import json_pointer
-from checkpoints.values.canonical_json import decode_canonical, encode_canonical
+from checkpoints.values import digests, json_pointer
+from checkpoints.values.canonical_json import decode_canonical
 from checkpoints.values.digests import StretchDigest, of_field
-from tests.factories import (
-    ann,
-    bob,
-    decide,
-    edit_amount,
-    make_action,
-    make_card,
-    make_gate,
-    make_run,
-    make_state,
-    make_team,
-)
-from tests.factories.runs import Proposal
+from tests.factories import ann, bob, decide, edit_amount, make_card, make_gate, make_run, make_state, make_team
 from tests.harness.signed_in_clients import form_of, post, signed_in
 
 TARGET = ProposalTarget(run=7, agent="refunds", version="1", plan="aa", step="review", checkpoint="bb")
@@ -67,18 +54,15 @@ WORLD: dict[str, Any] = {"effect": "pay", "run": 7, "agent": "refunds", "version
 
 
 def digests_of(state: dict[str, Any]) -> dict[str, bytes]:
-    """The digest of each field."""
     return {name: of_field(value, StretchDigest) for name, value in state.items()}
 
 
 def approved() -> Approved:
-    """What an approval of the card lets run."""
     bound = binding.bound_fields(PLAN, gate_step="review", effects=["pay", "reply"], fields=digests_of(STATE))
     return Approved.of(binding.body(TARGET, CARD), gate=3, bound=bound, arguments={"refund": ACTION.arguments})
 
 
 def world(state: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """What the runtime sees before the effect."""
     return {**WORLD, "state": state, "fields": digests_of(state), **changes}
 
 
@@ -151,6 +135,17 @@ ACTIONS: dict[str, Any] = {
 }
 
 
+CONDITIONS: dict[str, Any] = {
+    "id": "other",
+    "label": "the balance is whatever",
+    "observes": "mood",
+    "effects": ["reply"],
+    "required": True,
+    "preselected": True,
+    "value": "0.01",
+}
+
+
 def test_each_part_of_the_target_of_a_card_and_of_an_action_alone_breaks_what_was_seen() -> None:
     seen = binding.seen(binding.body(TARGET, CARD))
     for name in (field.name for field in fields(ProposalTarget)):
@@ -163,9 +158,26 @@ def test_each_part_of_the_target_of_a_card_and_of_an_action_alone_breaks_what_wa
         assert binding.seen(binding.body(TARGET, other)) != seen, name
 
 
+@pytest.mark.parametrize("name", [field.name for field in fields(Precondition)])
+def test_each_part_of_a_precondition_alone_breaks_what_was_seen_and_what_may_run(name: str) -> None:
+    conditions = (CONDITION, replace(CONDITION, **{name: CONDITIONS[name]}))
+    cards = [binding.body(TARGET, replace(CARD, preconditions=[each])) for each in conditions]
+    assert binding.seen(cards[0]) != binding.seen(cards[1])
+    runs = [replace(approved(), preconditions=(each,)).digest() for each in conditions]
+    assert runs[0] != runs[1]
+
+
+def test_what_was_approved_before_cards_offered_preconditions_keeps_its_digest() -> None:
+    """A key in the digest for what is not there would have reopened every gate that waited through the upgrade."""
+    content = {"run": 7, "gate": 3, "step": "review", "agent": "refunds", "version": "1", "plan": "aa"}
+    content |= {"resource": "sandbox", "actions": [], "allows": [], "bound": {}, "answer": None}
+    assert replace(approved(), actions=(), allows=(), bound={}).digest() == digests.of_value(content)
+
+
 def test_a_card_and_its_json_are_one_thing() -> None:
-    assert Card.from_json(CARD.to_json()) == CARD
-    assert Card.from_json(binding.body(TARGET, CARD)) == CARD
+    card = replace(CARD, preconditions=[CONDITION, replace(CONDITION, id="mood", required=True, value=[1, {"a": 1.0}])])
+    assert Card.from_json(card.to_json()) == card
+    assert Card.from_json(binding.body(TARGET, card)) == card
 
 
 @pytest.mark.parametrize(("effect", "names"), [("pay", ["proposal"]), ("reply", ["proposal"]), ("gone", [])])
@@ -218,21 +230,14 @@ WORDS = "I am sending the frames back, they do not fit."
 MARIT = Quote(label="Ellery, Marit", role="customer, by mail", pointer="/order/mail")
 
 
-def make_quoting_gate(**fields: Any) -> Any:
-    run = make_run(state=make_state(order={"number": "A-1", "mail": WORDS}), first_step="review", team=fields["team"])
-    return make_gate(run=run, card=make_card(quotes=[MARIT]))
-
-
 def test_a_quote_is_part_of_what_is_shown_and_bound_and_an_edit_keeps_it() -> None:
-    gate = make_quoting_gate(team=make_team())
+    state = make_state(order={"number": "A-1", "mail": WORDS})
+    run = make_run(state=state, first_step="review", team=(team := make_team()))
+    gate = make_gate(run=run, card=make_card(quotes=[MARIT]))
     body = gate.standing().content
     assert body["quotes"] == [{"label": "Ellery, Marit", "role": "customer, by mail", "pointer": "/order/mail"}]
     assert gate.asked.quotes == gate.standing().card.quotes == (MARIT,)
-    state = store.load_checkpoint(gate.checkpoint).state
-    assert json_pointer.find_value(state, MARIT.pointer) == WORDS
-
-    team = make_team()
-    gate = make_quoting_gate(team=team)
+    assert json_pointer.find_value(store.load_checkpoint(gate.checkpoint).state, MARIT.pointer) == WORDS
     decide(gate, ann(team), "edit", arguments=edit_amount(gate, "80.00"))
     gate.refresh_from_db()
     assert gate.proposal == 2
@@ -251,25 +256,6 @@ def test_a_quote_is_part_of_what_is_shown_and_bound_and_an_edit_keeps_it() -> No
 def test_a_quote_of_nothing_or_nobody_is_refused_when_the_gate_opens(quote: Quote, why: str) -> None:
     with pytest.raises(CardRefused, match=why):
         make_gate(card=make_card(quotes=[quote]))
-
-
-PAYING = PlanSpec("robo", "1", state_schema={}, steps=(StepSpec("pay", kind="effect", title="Pay the refund"),))
-
-
-def body_of(amount: str) -> bytes:
-    given = {"amount": amount, "currency": "GBP", "note": "4417"}
-    pay = make_action(pinned=["/amount"], arguments=given, schema=Proposal.model_json_schema())
-    return encode_canonical(make_card(amount="", actions=[pay], allows=("pay",)).to_json())
-
-
-def test_an_edited_card_is_worded_by_its_own_amounts() -> None:
-    card = card_of(body_of("5.25"), external=bool)
-    for _ in range(2):
-        assert "£5.25" in send_button.approving(card, PAYING, edited=False)
-    edited = card.with_arguments({"refund": {**card.actions[0].arguments, "amount": "9.00"}})
-    assert "£9.00" in send_button.approving(edited, PAYING, edited=True)
-    assert "£5.25" in send_button.approving(card, PAYING, edited=False)
-    assert replace(card.actions[0], title="x").derived == {}
 
 
 def test_neither_pages_nor_an_edit_change_the_card_that_all_readers_share() -> None:

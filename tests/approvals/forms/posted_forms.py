@@ -11,7 +11,6 @@ def as_posted(form: Form) -> dict[str, str]:
 
 
 def sent(text: str) -> str:
-    """One text on its way through an input."""
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\r\n").replace("\0", "\ufffd")
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from threading import Thread
+from functools import partial
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 
 from approvals.gates.remarks import remark
 from approvals.models import Gate, SavedView
@@ -27,6 +26,7 @@ from tests.factories import (
     make_user,
 )
 from tests.factories.runs import make_state
+from tests.harness.racing_threads import race
 from tests.harness.signed_in_clients import signed_in
 
 
@@ -91,41 +91,34 @@ def found(reader: User, address: str, words: str) -> str:
     return signed_in(reader).get(address, {"q": words, "queue": "all"}).content.decode()
 
 
-@pytest.mark.parametrize("words", ["#2041", "marit bk-2041", "28.00"])
-def test_a_gate_and_its_run_are_found_by_what_the_row_shows(words: str) -> None:
+def test_a_gate_and_its_run_are_found_by_what_the_row_shows() -> None:
     """The order's number stood in the row, and looking for it found nothing."""
     gate = make_gate(team=(team := make_team()), card=make_card(**SHOWN))
     other = make_gate(team=team, card=make_card(title="Something else", for_whom="Bo", resource="", amount="€9.10"))
-    inbox = found(ann(team), "/", words)
-    assert f'id="gate-{gate.pk}"' in inbox
-    assert f'id="gate-{other.pk}"' not in inbox
-    runs = found(ann(team), "/runs/", words)
-    assert f'id="run-{gate.run_id}"' in runs
-    assert f'id="run-{other.run_id}"' not in runs
-    assert f"/gates/{gate.pk}/" in found(ann(team), "/jump/", words)
+    for words in ("#2041", "marit bk-2041", "28.00"):
+        inbox, runs, jump = (found(ann(team), address, words) for address in ("/", "/runs/", "/jump/"))
+        assert f'id="gate-{gate.pk}"' in inbox
+        assert f'id="gate-{other.pk}"' not in inbox
+        assert f'id="run-{gate.run_id}"' in runs
+        assert f'id="run-{other.run_id}"' not in runs
+        assert f"/gates/{gate.pk}/" in jump
 
 
-@pytest.mark.parametrize("words", ["{run}", "gate {gate}"])
-def test_a_number_finds_its_run_and_its_gate(words: str) -> None:
-    gate = make_gate(team=(team := make_team()))
-    asked = words.format(run=gate.run_id, gate=gate.pk)
-    assert f'id="gate-{gate.pk}"' in found(ann(team), "/", asked)
-    assert f'id="run-{gate.run_id}"' in found(ann(team), "/runs/", asked)
-    assert re.search(rf"/(gates/{gate.pk}|runs/{gate.run_id})/", found(ann(team), "/jump/", asked))
-
-
-@pytest.mark.parametrize("words", ["r-{run}", "run {run}", "gate {gate}"])
-def test_the_number_of_a_run_or_gate_finds_no_other_whose_words_begin_so(words: str) -> None:
+def test_the_number_of_a_run_or_gate_finds_them_and_no_other_whose_words_begin_so() -> None:
     """R-7 was read as the words R and 7… too, and found R-18 first."""
     gate = make_gate(team=(team := make_team()))
+    for asked in (f"r-{gate.run_id}", f"run {gate.run_id}", f"gate {gate.pk}", f"{gate.run_id}"):
+        inbox, runs, jump = (found(ann(team), address, asked) for address in ("/", "/runs/", "/jump/"))
+        assert f'id="gate-{gate.pk}"' in inbox
+        assert f'id="run-{gate.run_id}"' in runs
+        assert re.search(rf"/(gates/{gate.pk}|runs/{gate.run_id})/", jump)
     other = make_gate(team=team, card=make_card(title=f"Run for R {gate.run_id}0 after gate {gate.pk}0"))
-    asked = words.format(run=gate.run_id, gate=gate.pk)
-    inbox, runs, jump = (found(ann(team), address, asked) for address in ("/", "/runs/", "/jump/"))
-    assert f'id="gate-{gate.pk}"' in inbox
-    assert f'id="gate-{other.pk}"' not in inbox
-    assert f'id="run-{gate.run_id}"' in runs
-    assert f'id="run-{other.run_id}"' not in runs
-    assert f"/gates/{other.pk}/" not in jump
+    for asked in (f"r-{gate.run_id}", f"run {gate.run_id}", f"gate {gate.pk}"):
+        inbox, runs, jump = (found(ann(team), address, asked) for address in ("/", "/runs/", "/jump/"))
+        assert f'id="gate-{gate.pk}"' in inbox
+        assert f'id="gate-{other.pk}"' not in inbox
+        assert f'id="run-{other.run_id}"' not in runs
+        assert f"/gates/{other.pk}/" not in jump
 
 
 def test_a_decided_gate_is_found_too_and_a_stranger_finds_nothing() -> None:
@@ -211,16 +204,7 @@ def test_it_is_renamed_and_removed_and_no_name_is_given_twice() -> None:
 
 def test_two_tabs_that_choose_the_opening_view_at_once_leave_one() -> None:
     person = ann(make_team())
-
-    def choose(name: str) -> None:
-        save(signed_in(person), name, queue="all", opens="yes")
-        connection.close()
-
-    tabs = [Thread(target=choose, args=[f"Tab {n}"]) for n in range(4)]
-    for tab in tabs:
-        tab.start()
-    for tab in tabs:
-        tab.join()
+    race([partial(save, signed_in(person), f"Tab {n}", queue="all", opens="yes") for n in range(4)])
     assert SavedView.objects.filter(user=person).count() == 4
     assert SavedView.objects.filter(user=person, opens=True).count() == 1
 

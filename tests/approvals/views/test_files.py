@@ -48,6 +48,7 @@ from tests.factories.runs import STEPS
 from tests.harness.racing_threads import race
 from tests.harness.signed_in_clients import form_of, post, signed_in
 
+RECIPIENTS = {"type": "array", "items": {"type": "string"}}
 UPLOAD = "args.refund/scan:upload"  # the button beside the file
 
 
@@ -55,13 +56,18 @@ def random() -> bytes:
     return os.urandom(24)
 
 
-def with_file(content: bytes, *, team: Any = None, quorum: int = 1, name: str = "") -> Gate:
-    """A gate whose order holds a file, and asks about it: `find_order` wrote it, and people may put another there."""
-    policy = make_policy(team or make_team(), quorum=quorum)
-    scan = artifacts.keep(content, "image/png") | ({"name": name} if name else {})
-    run = make_run(team=policy.team, plan=plan(), state=make_state(order={"number": "A-1", "scan": scan}))
-    action = make_action(id="refund", pointer="/order", pinned=[], tool="orders.file", edits=True)
+def with_order(order: dict[str, Any], *, policy: Any = None, pinned: Any = (), **schema: dict[str, Any]) -> Gate:
+    """A gate that asks about an order, whose members have these schemas, and people may edit it."""
+    policy = policy or make_policy(make_team())
+    run = make_run(team=policy.team, plan=plan(**schema), state=make_state(order=order))
+    action = make_action(id="refund", pointer="/order", pinned=pinned, tool="orders.file", edits=True)
     return make_gate(run=run, policy=policy, card=make_card(actions=[action]))
+
+
+def with_file(content: bytes, *, team: Any = None, quorum: int = 1, name: str = "") -> Gate:
+    """A gate whose order holds a file: `find_order` wrote it, and people may put another there."""
+    scan = artifacts.keep(content, "image/png") | ({"name": name} if name else {})
+    return with_order({"number": "A-1", "scan": scan}, policy=make_policy(team or make_team(), quorum=quorum))
 
 
 def plan(**more: dict[str, Any]) -> Plan:
@@ -99,7 +105,6 @@ def place(digest: str) -> Path:
 
 
 def pruned(*digests: str) -> None:
-    """What a prune does to these files once they are old."""
     then = time.time() - 2 * 3600
     for each in digests:
         os.utime(place(each), (then, then))

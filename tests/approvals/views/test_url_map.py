@@ -68,7 +68,6 @@ WRITES = frozenset(
 
 
 def patterns(found: list[Any], before: str = "") -> Iterator[tuple[str, URLPattern]]:
-    """Every (route, pattern) of the URL map."""
     for each in found:
         route = before + str(each.pattern)
         if isinstance(each, URLResolver):
@@ -122,7 +121,6 @@ def parts() -> dict[str, Any]:
 
 @cache
 def address(route: str) -> str:
-    """The address of a route, for the one gate and its run."""
 
     def value(match: re.Match[str]) -> str:
         assert match[1] in parts(), f"say here what {match[1]} of {route} is"
@@ -138,7 +136,6 @@ def test_every_address_has_a_name() -> None:
 
 @cache
 def reader(*may: str) -> Client:
-    """A browser of somebody in the gate's team, who may do so much."""
     return signed_in(person(*may))
 
 

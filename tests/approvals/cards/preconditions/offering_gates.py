@@ -24,7 +24,6 @@ def make_precondition(id: str = "balance", **fields: Any) -> Precondition:
 
 
 def make_observing_run(policy: Policy | None = None) -> Run:
-    """A run whose gate may observe."""
     return make_any_run(team=policy.team if policy else make_team(), plan=make_plan(make_spec(steps=OBSERVING)))
 
 
@@ -38,7 +37,6 @@ def make_observing_gate(
 
 
 def said_of(gate: Gate) -> dict[str, Any]:
-    """What the event of the latest decision says."""
     event = Event.objects.filter(subject=gate.subject, kind="gate.decided").latest("pk")
     data: dict[str, Any] = decode_canonical(bytes(event.data))
     return data

@@ -36,7 +36,6 @@ from tests.harness.signed_in_clients import signed_in
 
 
 def paid(world: World, team: Group) -> Gate:
-    """A gate under which it was paid."""
     run = advance(world.run(team=team))
     gate = open_gate(run)
     decide(run)
@@ -45,7 +44,6 @@ def paid(world: World, team: Group) -> Gate:
 
 
 def asking(world: World, team: Group) -> Gate:
-    """An open gate for the same."""
     return open_gate(advance(world.run(team=team)))
 
 
@@ -67,7 +65,7 @@ def test_what_another_run_has_done_is_said_in_the_row_on_the_page_and_by_the_api
     assert said in told[0]["words"]
 
 
-def test_what_was_done_before_is_not_approved_together_with_others(world: World) -> None:
+def test_what_was_done_before_is_not_approved_together_with_others_but_long_ago(world: World) -> None:
     """It was offered to decide once for these three."""
     team = make_team()
     policy_for_many(team)
@@ -81,6 +79,13 @@ def test_what_was_done_before_is_not_approved_together_with_others(world: World)
     carry_out(order, by=reader)
     assert {each.code for each in order.items.all()} == {"done_already"}
     assert {gate.status for gate in Gate.objects.filter(pk__in=[gate.pk for gate in gates])} == {"open"}
+    # Once done, the same could never again be decided together with others: long ago, it is said and refuses nothing.
+    ago = timezone.now() - LATELY
+    Effect.objects.update(intended_at=ago, settled_at=ago)
+    assert [each.same for each in done_before(gates, reader=reader)[gates[0].pk]] == [True]
+    order = approve(gates, reader)
+    carry_out(order, by=reader)
+    assert {each.code for each in order.items.all()} == {""}
 
 
 def policy_for_many(team: Group) -> None:
@@ -113,20 +118,6 @@ def test_what_an_order_lets_run_does_not_refuse_the_rest_of_it(world: World, mon
     assert ran[:2] == ["completed", "waiting"]
     assert {each.code for each in order.items.all()} == {""}
     assert set(Gate.objects.filter(pk__in=[gate.pk for gate in gates]).values_list("status", flat=True)) == {"decided"}
-
-
-def test_what_was_done_long_ago_is_said_and_refuses_nothing(world: World) -> None:
-    """Once done, the same could never again be decided together with others."""
-    team = make_team()
-    policy_for_many(team)
-    paid(world, team)
-    ago = timezone.now() - LATELY
-    Effect.objects.update(intended_at=ago, settled_at=ago)
-    gates, reader = [asking(world, team) for _ in range(2)], ann(team)
-    assert [each.same for each in done_before(gates, reader=reader)[gates[0].pk]] == [True]
-    order = approve(gates, reader)
-    carry_out(order, by=reader)
-    assert {each.code for each in order.items.all()} == {""}
 
 
 def test_another_team_is_told_nothing_and_whoever_may_not_see_the_gate_no_numbers(world: World) -> None:

@@ -23,8 +23,6 @@ AWAKE = Precondition(id="awake", label="the shop is still as it is", observes="m
 
 
 class Proposal(BaseModel):
-    """What is asked for."""
-
     amount: Decimal
 
 
@@ -46,7 +44,6 @@ class Watcher(Agent):
 
     @step
     def propose(self) -> dict[str, Any]:
-        """Ask for ten."""
         return {"proposal": Proposal(amount=Decimal(10))}
 
     @observation(timeout=5)
@@ -68,13 +65,11 @@ class Watcher(Agent):
 
     @observation
     def mood(self, world: str) -> str:
-        """Something else that may change."""
         place = Path(world) / "mood"
         return place.read_text() if place.exists() else "calm"
 
     @gate(allows=["pay", "tell"], edits=["proposal"], on_reject="propose", observes=["balance", "mood"])
     def review(self, proposal: Proposal, required: bool, observes: str) -> Card:
-        """Ask for the payment, only if the balance is what it is."""
         still = Precondition(**{**STILL.to_json(), "required": required, "observes": observes})
         return Card(
             title=f"Pay {proposal.amount}",
@@ -84,7 +79,6 @@ class Watcher(Agent):
 
     @effect(undo="cancel", idempotent=True)
     def pay(self, world: str, ends: list[str], proposal: Proposal, *, key: str) -> dict[str, Any]:
-        """Pay, and end as told."""
         ledger = Path(world) / "paid"
         before = ledger.read_text().splitlines() if ledger.exists() else []
         end = ends[len(before)] if len(before) < len(ends) else "done"
@@ -97,12 +91,10 @@ class Watcher(Agent):
         return {"payment": key}
 
     def cancel(self, world: str) -> None:
-        """Take it back."""
         (Path(world) / "cancelled").touch()
 
     @effect(irreversible=True)
     def tell(self, world: str, *, key: str) -> dict[str, Any]:
-        """Say that it was paid, where anybody listens."""
         if (Path(world) / "deaf").exists():
             raise EffectFailed("nobody listens")
         return {"told": True}
@@ -114,8 +106,6 @@ class Keyholder(Agent):
     name = "keyholder"
 
     class State(BaseModel):
-        """What is opened, and a secret."""
-
         world: str
         token: SecretStr
         place: dict[str, str] = {"door": "front"}
@@ -123,14 +113,12 @@ class Keyholder(Agent):
 
     @observation
     def lock(self, world: str, token: SecretStr) -> Any:
-        """The code, which nobody is to see, and words that hold the token."""
         code = (Path(world) / "mood").read_text()
         heard = [f"{token.get_secret_value()} was said", {"again": SecretBytes(code.encode())}]
         return {"code": SecretStr(code), "heard": heard}
 
     @gate(allows=["unlock"], observes=["lock"])
     def review(self, token: SecretStr) -> Card:
-        """Ask, only if the lock is as it is."""
         label = f"with {token.get_secret_value()} the lock is still {{value}}"
         still = Precondition(id="lock", label=label, observes="lock", required=True)
         return Card(
@@ -139,7 +127,6 @@ class Keyholder(Agent):
 
     @effect(idempotent=True, irreversible=True)
     def unlock(self, place: dict[str, str], *, key: str) -> dict[str, Any]:
-        """Open it."""
         return {"opened": True}
 
 
@@ -158,19 +145,15 @@ class World:
         (self.folder / "mood").write_text(mood)
 
     def deaf(self, deaf: bool = True) -> None:
-        """Whether nobody can be told anything."""
         (self.folder / "deaf").touch() if deaf else (self.folder / "deaf").unlink()
 
     def looks(self) -> list[str]:
-        """What each observation of the balance saw."""
         return self._lines("looks")
 
     def paid(self) -> list[str]:
-        """How each payment that was sent ended."""
         return [line.split(" ", 1)[1] for line in self._lines("paid")]
 
     def run(self, **input: Any) -> Run:
-        """A run of the agent in this world."""
         return make_run("watcher", world=str(self.folder), **input)
 
     def _lines(self, name: str) -> list[str]:

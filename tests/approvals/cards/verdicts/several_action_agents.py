@@ -14,8 +14,6 @@ ALL = ["approve", "edit", "reject", "respond"]
 
 
 class Feedback(BaseModel):
-    """A reviewer's words, with the action that they are about."""
-
     text: str
     by: str
     at: str
@@ -25,16 +23,12 @@ class Feedback(BaseModel):
 
 
 class Call(BaseModel):
-    """One call of a tool."""
-
     id: str
     tool: str
     amount: int = Field(ge=0, le=1000)
 
 
 class Result(BaseModel):
-    """What a call gave."""
-
     of: str
     said: str
 
@@ -45,8 +39,6 @@ class Caller(Agent):
     name = "dialler"
 
     class State(BaseModel):
-        """`ledger` is the world outside."""
-
         ledger: str
         calls: list[Call]
         calling: str = ""
@@ -59,12 +51,10 @@ class Caller(Agent):
 
     @step
     def think(self, calls: list[Call], feedback: list[Feedback]) -> dict[str, Any]:
-        """Propose them."""
         return {"calls": calls, "turns": 1, "calling": ""}
 
     @gate(policy="calls", allows=["call_tool"], edits=["calls"], on_reject="think")
     def review(self, calls: list[Call]) -> Card:
-        """Ask about every call of the turn."""
         return Card(
             title=f"Call {len(calls)} tools",
             actions=[
@@ -77,7 +67,6 @@ class Caller(Agent):
 
     @step
     def pick(self, calls: list[Call], order: list[str], turns: int) -> Any:
-        """The next call, until there is none."""
         names = order or [each.id for each in calls]
         if turns > len(names):
             return Jump("finish")
@@ -87,7 +76,6 @@ class Caller(Agent):
     def call_tool(
         self, ledger: str, calls: list[Call], calling: str, mode: str, results: list[Result], *, key: str
     ) -> Any:
-        """Perform the one that is picked."""
         [mine] = [each for each in calls if each.id == calling]
         if mode == f"fails {calling}" and "failed" not in Path(ledger).read_text():
             write_line(ledger, "failed", calling)
@@ -97,17 +85,14 @@ class Caller(Agent):
 
     @undo(idempotent=True)
     def take_back(self, ledger: str, calling: str) -> None:
-        """Take one back."""
         write_line(ledger, "undo", calling)
 
     @step
     def on(self) -> Any:
-        """Go on with the next."""
         return Jump("pick")
 
     @step
     def finish(self, results: list[Result]) -> dict[str, Any]:
-        """Nothing is left to do."""
         return {"calling": ""}
 
 
@@ -117,8 +102,6 @@ class Three(Agent):
     name = "three"
 
     class State(BaseModel):
-        """`ledger` is the world outside."""
-
         ledger: str
         one: Call
         two: Call
@@ -132,14 +115,12 @@ class Three(Agent):
 
     @step
     def look(self, one: Call) -> dict[str, Any]:
-        """Something to be sent back to."""
         return {"seen": one.tool}
 
     @gate(
         policy="three", allows=["do_one", "do_two", "do_three", "log"], edits=["one", "two", "three"], on_reject="look"
     )
     def review(self, one: Call, two: Call, three: Call, seen: str) -> Card:
-        """Ask about all three."""
         return Card(
             title="Three things",
             actions=[

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 
 from agents.models import Effect
 from agents.moves import fork as forks
@@ -40,7 +39,6 @@ MIXED = {"x1": APPROVE, "x2": reject("Not this tool."), "x3": APPROVE}
 
 
 def seq_of(run: Run, step: str, kind: str = "step") -> int:
-    """The number of the newest checkpoint of a step."""
     return Checkpoint.objects.filter(run=run, step=step, kind=kind).order_by("-seq")[0].seq
 
 
@@ -180,34 +178,24 @@ def test_rejecting_all_of_them_is_the_gates_rejection(ledger: Path) -> None:
     assert open_gate(run).pk != gate.pk
 
 
-def make_waiting(ledger: Path, *, allowed: bool) -> Run:
+def test_a_whole_state_lands_in_the_run_byte_for_byte_and_is_what_the_effects_do(ledger: Path) -> None:
     team = make_team()
-    make_policy(team, name="three", whole_state=allowed)
-    return make_three(ledger, team=team)
+    make_policy(team, name="three", whole_state=True)
+    run = make_three(ledger, team=team)
+    gate, saved = open_gate(run), state(run)
 
+    def posted(wanted: dict[str, Any]) -> Any:
+        body = {"seen": bytes(gate.standing().digest).hex(), "verdict": "edit", "state": wanted}
+        return signed_in(ann(team)).post(f"/api/gates/{gate.pk}/decisions", body, content_type="application/json")
 
-def posted(by: User, gate: Gate, wanted: dict[str, Any]) -> Any:
-    body = {"seen": bytes(gate.standing().digest).hex(), "verdict": "edit", "state": wanted}
-    return signed_in(by).post(f"/api/gates/{gate.pk}/decisions", body, content_type="application/json")
-
-
-def wanted_of(run: Run) -> dict[str, Any]:
-    """New values in two actions, in what no action shows, and a field less."""
-    saved = state(run)
-    wanted = {
-        **saved,
-        "one": {**saved["one"], "amount": 11},
-        "two": {**saved["two"], "amount": 22},
-        "said": "été \u200b",
-    }
+    refused = posted(saved | {"said": "x" * 31})
+    assert refused.status_code == 422
+    assert [each["parameter"] for each in refused.json()["errors"]] == ["/state/said"]
+    # New values in two actions, in what no action shows, and a field less.
+    changed = {name: {**saved[name], "amount": amount} for name, amount in (("one", 11), ("two", 22))}
+    wanted = {**saved, **changed, "said": "été \u200b"}
     del wanted["did_two"]
-    return wanted
-
-
-def test_it_lands_in_the_runs_state_byte_for_byte_and_is_what_the_effects_do(ledger: Path) -> None:
-    run = make_waiting(ledger, allowed=True)
-    wanted = wanted_of(run)
-    assert posted(ann(run.team), open_gate(run), wanted).status_code == 201
+    assert posted(wanted).status_code == 201
     advance_to_rest(run)
     landed = store.load_checkpoint(Checkpoint.objects.get(run=run, kind="gate").id).state
     assert landed["decision"]["kind"] == "edited"
@@ -216,37 +204,14 @@ def test_it_lands_in_the_runs_state_byte_for_byte_and_is_what_the_effects_do(led
     assert (run.status, lines(ledger)[:2]) == ("completed", ["one 11", "two 22"])
 
 
-def test_the_api_refuses_it_where_the_policy_forbids_it_and_names_a_fault_by_its_place(ledger: Path) -> None:
-    run = make_waiting(ledger, allowed=False)
-    before = state(run)
-    answer = posted(ann(run.team), open_gate(run), wanted_of(run))
-    assert answer.status_code == 422
-    assert "does not let the state be edited as a whole" in answer.content.decode()
-    assert (state(run), lines(ledger), open_gate(run).status) == (before, [], "open")
-
-    run = make_waiting(ledger, allowed=True)
-    answer = posted(ann(run.team), open_gate(run), state(run) | {"said": "x" * 31})
-    assert answer.status_code == 422
-    assert [each["parameter"] for each in answer.json()["errors"]] == ["/state/said"]
-
-
-def panel(ledger: Path, **verdicts: str) -> str:
-    """The words of the panel for these verdicts, none of which says why."""
-    run = make_three(ledger)
-    gate = open_gate(run)
-    form = form_of(gate, "each", **{f"verdict.{name}": verdict for name, verdict in verdicts.items()})
-    answer = signed_in(ann(run.team)).post(f"/gates/{gate.pk}/impacts/", form, headers={"HX-Request": "true"})
-    return text_of(answer.content.decode().partition('id="edit-impact"')[2].partition("</hx-partial>")[0])
-
-
 def test_what_is_answered_for_or_rejected_is_said_as_that(ledger: Path) -> None:
     """Two that are passed by were told under the word of the first."""
-    told = panel(ledger, a="approve", b="reject", c="respond")
+    run = make_three(ledger)
+    form = form_of(open_gate(run), "each", **{"verdict.a": "approve", "verdict.b": "reject", "verdict.c": "respond"})
+    address, hx = f"/gates/{open_gate(run).pk}/impacts/", {"HX-Request": "true"}
+    told = text_of(signed_in(ann(run.team)).post(address, form, headers=hx).content.decode())
     assert "Skipped Do two ; rejected" in told
     assert "Skipped Do three ; answered instead" in told
-
-    told = panel(ledger, a="approve", b="reject")
-    assert "Skipped Do two ; rejected" in told
 
 
 CHANGE = [{"op": "replace", "path": "/two/amount", "value": 9}]
@@ -310,24 +275,14 @@ def test_the_next_reviewer_sees_what_was_refused_and_a_quorum_agrees_on_one_dige
     settled = gate.standing().card.actions[2].settled
     assert settled is not None
     assert (settled.verdict, settled.by, settled.reason) == ("reject", "Ann Okafor", "Not to these people.")
-    decide(run, by=bob(team))
+    said = say(run, by=bob(team), each={"a": APPROVE, "b": APPROVE, "c": {"verdict": "reject"}})  # the same of each
+    assert said.by_action == {"a": "approve", "b": "approve", "c": "reject"}
     gate.refresh_from_db()
     assert gate.outcome.kind == "mixed"
     assert bytes(gate.outcome.to_run or b"") == gate.outcome.approved().digest()
     assert {vote.proposal.number for vote in gate.outcome.decisions.all()} == {2}
     assert advance_to_rest(run).status == "completed"
     assert lines(ledger) == ["one 1", "two 2", "log True"]
-
-
-def test_to_say_the_same_of_each_is_to_agree_with_what_stands(ledger: Path) -> None:
-    team = two_of_two()
-    run = make_three(ledger, team=team)
-    say(run, by=ann(team), each=REJECTS_C)
-    gate = open_gate(run)
-    said = say(run, by=bob(team), each={"a": APPROVE, "b": APPROVE, "c": {"verdict": "reject"}})
-    gate.refresh_from_db()
-    assert (gate.status, gate.proposals.count()) == ("decided", 2)
-    assert said.by_action == {"a": "approve", "b": "approve", "c": "reject"}
 
 
 def test_whoever_has_it_run_after_all_asks_the_first_one_again(ledger: Path) -> None:
@@ -392,13 +347,8 @@ def test_what_no_gate_takes_is_refused_at_its_place(ledger: Path) -> None:
         assert place in [(one["action"], one["part"], one["pointer"]) for one in refused.value.errors], place
     assert Gate.objects.get(pk=gate.pk).status == "open"
     assert Event.objects.filter(subject=gate.subject, kind="decision.refused").count() == len(FAULTS)
-
-
-def test_senseless_words_are_refused(ledger: Path) -> None:
-    run = make_three(ledger)
     with pytest.raises(Rejected, match="one for each of them"):
         decide(run, "approve", verdicts=REJECTS_C)
-
     with pytest.raises(Rejected, match="approve it, or change a value") as refused:
         say(run, each={**REJECTS_C, "b": edit(run, "b")})
     assert refused.value.errors[0]["action"] == "b"

@@ -29,14 +29,13 @@ def edit(run: Run, action: str, **changes: Any) -> dict[str, Any]:
     return {"verdict": "edit", "arguments": {**standing.arguments, **changes}}
 
 
-def make_calls(ledger: Path, *, count: int = 3, team: Group | None = None, **more: Any) -> Run:
-    """A run that asks about so many calls, x1 first."""
-    calls = [{"id": f"x{n}", "tool": f"tool{n}", "amount": n} for n in range(1, count + 1)]
-    return advance_to_rest(make_run("dialler", team=team, ledger=str(ledger), calls=calls, **more))
+def make_calls(ledger: Path, **more: Any) -> Run:
+    """A run that asks about three calls, x1 first."""
+    calls = [{"id": f"x{n}", "tool": f"tool{n}", "amount": n} for n in (1, 2, 3)]
+    return advance_to_rest(make_run("dialler", ledger=str(ledger), calls=calls, **more))
 
 
 def make_three(ledger: Path, *, team: Group | None = None) -> Run:
-    """A run that asks about a, b and c."""
     calls: dict[str, Any] = {
         name: {"id": name, "tool": name, "amount": n} for n, name in enumerate(("one", "two", "three"), 1)
     }
@@ -44,7 +43,6 @@ def make_three(ledger: Path, *, team: Group | None = None) -> Run:
 
 
 def say(run: Run, *, by: User | None = None, each: dict[str, Any], **said: Any) -> Decision:
-    """Answer the run's open gate, action by action."""
     return decide(run, "", by=by, verdicts=each, **said)
 
 

@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.harness.known_agents import knowing_here
+
 AGENTS = "tests.approvals.presentation.deception.trickster_agent"
 
 
 @pytest.fixture(autouse=True)
 def tricks(settings: Any) -> Iterator[None]:
-    from agents.definition import registry
-
-    settings.HOLDPOINT_AGENTS = [AGENTS]
-    registry.forget()
-    yield
-    registry.forget()
+    with knowing_here(AGENTS, settings):
+        yield

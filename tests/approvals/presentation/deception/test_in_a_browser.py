@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from playwright.sync_api import Page, Request
@@ -47,9 +46,8 @@ def test_nothing_of_an_agents_words_loads_links_runs_or_misleads(new_page: NewPa
     page.on("dialog", lambda dialog: faults.append(("dialog", dialog.message)))
     page.on("popup", lambda popup: faults.append(("popup", popup.url)))
     page.on("request", lambda request: faults.extend(strayed(request, web)))
-    places = addresses(asked, question, run)
-    kinds = {re.sub(r"\d+", "1", address): address for address in places}  # one of each kind of page
-    for address in places if trying_all() else kinds.values():
+    few = ("/", f"/gates/{asked.pk}/", f"/gates/{question.pk}/", f"/runs/{run.pk}/", f"/runs/{run.pk}/?at=2")
+    for address in addresses(asked, question, run) if trying_all() else few:  # the HTML of all is read by itself
         answer = page.goto(address)
         assert answer is not None
         if answer.status in (403, 404):

@@ -76,7 +76,6 @@ def stories() -> tuple[Gate, Gate, Run]:
 
 
 def addresses(asked: Gate, question: Gate, run: Run) -> list[str]:
-    """The pages, and the parts of pages, of these."""
     gates = [f"/gates/{pk}/" for pk in Gate.objects.filter(team=asked.team).values_list("pk", flat=True)]
     last = Checkpoint.objects.filter(run=run).latest("seq").seq
     runs = [f"/runs/{asked.run_id}/", f"/runs/{run.pk}/", f"/runs/{run.pk}/?at=2"]

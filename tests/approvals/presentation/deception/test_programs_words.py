@@ -74,7 +74,6 @@ def program() -> Program:
 
 
 def again(program: Program) -> Program:
-    """Another run of the program, claimed."""
     other = Program(team=program.team, agent=program.agent, owner=program.owner)
     other.register()
     body = {"agent": other.agent, "input": {"invoice": {"number": 7}}, "title": words("run"), "thread": words("thread")}
@@ -117,9 +116,8 @@ def test_lists_and_gates_quote_what_a_program_says(program: Program) -> None:
     gates = list(Gate.objects.filter(team=program.team).order_by("pk"))
     client = signed_in(ann(program.team))
     pages = ["/", "/?queue=all", "/?queue=decided", "/jump/?q=zqx", "/?q=zqx", "/insights/gates/", "/audit/"]
-    pages += [f"/gates/{gate.pk}/" for gate in gates]
     ends = {(gate.status, gate.kind): gate for gate in gates}.values()  # one of each
-    pages += [f"/gates/{gate.pk}/{part}" for gate in ends for part in ("preview/", "receipt/", "status/")]
+    pages += [f"/gates/{gate.pk}/{part}" for gate in ends for part in ("", "preview/", "receipt/", "status/")]
     pages += [f"/gates/{gate.pk}/hand-over/" for gate in gates if gate.status == "open"]
     assert seen_by(client, pages) == {}
     assert in_our_voice(preview(client, [gate for gate in gates if gate.status == "open"])) == set()
@@ -128,10 +126,9 @@ def test_lists_and_gates_quote_what_a_program_says(program: Program) -> None:
 def test_runs_quote_what_their_program_says(program: Program) -> None:
     client, pages = signed_in(ann(program.team)), ["/runs/", "/runs/?q=zqx", f"/agents/{program.agent}/"]
     runs = Run.objects.filter(team=program.team)
-    pages += [f"/runs/{run.pk}/{part}" for run in runs for part in ("", "events/")]
     for run in {(run.status, run.title): run for run in runs}.values():  # one of each
         last = Checkpoint.objects.filter(run=run).latest("seq").seq
-        pages += [f"/runs/{run.pk}/{part}" for part in ("timeline/", f"?at={last}")]
+        pages += [f"/runs/{run.pk}/{part}" for part in ("", "events/", "timeline/", f"?at={last}")]
         pages += [f"/runs/{run.pk}/checkpoints/{last}/{part}" for part in ("", "edit/", "fork/")]
     assert seen_by(client, pages) == {}
 

@@ -104,7 +104,6 @@ def terminal(gate: Gate) -> str:
 
 
 def strings(found: Any) -> list[str]:
-    """All texts of a body, each whole."""
     if isinstance(found, dict):
         return [text for each in found.values() for text in strings(each)]
     if isinstance(found, list):

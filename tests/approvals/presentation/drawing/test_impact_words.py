@@ -10,6 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.contrib.auth.models import Group
 from django.utils import timezone
 
 from approvals.impact import Impact, ImpactRow, ImpactVerdict
@@ -73,6 +74,9 @@ def test_the_order_is_run_keep_undo_cannot_undo_people() -> None:
         "Cannot be undone: Mail; What was done stays done. What runs now cannot be undone either",
         "Closes immediately: The agent gets your feedback",
     ]
+    titled = replace(ALL, titles={"plan": "Plan the trip"})
+    assert lines(impact_words.back(titled, "plan", ONE))[0] == "Runs: Plan the trip; about 4 s"
+    assert titled.digest() == ALL.digest()
 
 
 def test_the_track_puts_what_is_undone_before_the_hold_line_and_what_comes_behind_it() -> None:
@@ -114,6 +118,10 @@ def test_where_nothing_runs_before_somebody_is_asked_that_is_said() -> None:
     assert lines(impact_words.back(told, "review", ONE))[0] == "Runs nothing: “Review” asks first"
     assert impact_words.expiry(told) == "After that the gate expires: “Review” asks"
     assert impact_words.expiry(Impact(ends=True)) == "After that the gate expires and nothing is done"
+    assert impact_words.expiry(ALL) == (
+        "After that the gate expires: “Plan” runs, “Check” and “Mail” may run, “Book” is undone, "
+        "“Pay” may be undone and “Ask” may ask"
+    )
     plan = step("plan", WILL)
     assert lines(impact_words.back(Impact(rows=(plan, *told.rows), asks="review"), "plan", ONE))[0] == (
         "Runs: Plan; then “Review” asks"
@@ -131,59 +139,34 @@ def test_a_fork_says_what_it_asks_about_what_its_origin_did() -> None:
     assert lines(impact_words.drawn(told, "x", at_gate=False)) == [f"Runs: Find; then y{asks}"]
 
 
-def test_steps_are_told_by_their_titles() -> None:
-    """A reviewer read what the agent's author calls the steps in the code: `pay`, `ask_facts`."""
-    titles = {"plan": "Plan the trip", "mail": "Write to the traveller"}
-    told = replace(ALL, titles=titles)
-    assert lines(impact_words.back(told, "plan", ONE))[:2] == [
-        "Runs: Plan the trip; about 4 s",
-        "May run: Check, Write to the traveller; decided by earlier steps",
-    ]
-    assert impact_words.back(told, "plan", ONE).heading == "If you send it back to “Plan the trip”"
-    assert told == ALL
-    assert told.digest() == ALL.digest()
-
-
-SOON = dt.timedelta(hours=2)
+def until(team: Group | None = None, **more: Any) -> Policy:
+    return make_policy(team or make_team(), deadline=dt.timedelta(hours=2), **more)
 
 
 def page_of(gate: Gate) -> str:
     return signed_in(ann(gate.team)).get(f"/gates/{gate.pk}/").content.decode()
 
 
-def test_the_run_goes_on_where_the_plan_says_so_and_ends_where_it_says_nothing_else() -> None:
-    """It was told that nothing runs, and a step ran."""
+def test_what_a_deadline_does_is_said_as_the_plan_the_policy_and_the_question_have_it() -> None:
+    """It was told that nothing runs, and a step ran; a question was told to be approved, and the run ended."""
     team = make_team()
     steps = tuple(
         replace(step, on_expire="reply") if step.name == "review" else replace(step, guarded=False)
         for step in make_spec().steps
     )
     run = make_run(team=team, plan=make_plan(make_spec(steps=steps)))
-    gate = make_gate(run=run, policy=make_policy(team, deadline=SOON))
-    assert "After that the gate expires: “Reply” runs" in page_of(gate)
-
-    gate = make_gate(policy=make_policy(make_team(), deadline=SOON))
-    assert "After that the gate expires and nothing is done" in page_of(gate)
-
-
-@pytest.mark.parametrize(
-    ("kind", "said"),
-    [
-        ("review", "Then it is approved automatically"),
-        ("recovery", "After that the gate expires and nothing is done"),
-    ],
-)
-def test_a_deadline_that_approves_answers_no_question(kind: str, said: str) -> None:
-    """A question was told to be approved, and the run ended."""
-    gate = make_gate(policy=make_policy(make_team(), deadline=SOON, on_expiry="approve"), kind=kind)
-    assert said in page_of(gate)
+    assert "After that the gate expires: “Reply” runs" in page_of(make_gate(run=run, policy=until(team)))
+    nothing = "After that the gate expires and nothing is done"
+    assert nothing in page_of(make_gate(policy=until()))
+    assert "Then it is approved automatically" in page_of(make_gate(policy=until(on_expiry="approve")))
+    assert nothing in page_of(make_gate(policy=until(on_expiry="approve"), kind="recovery"))
 
 
 @pytest.mark.parametrize("end", ["expire", "approve"])
 def test_a_deadline_at_which_the_next_team_is_asked_ends_nothing(end: str) -> None:
     """It said that the gate expires, or is approved, beside the line that says to whom it goes."""
     team, leads, directors = make_team(), make_team("Leads"), make_team("Directors")
-    policy = make_policy(team, deadline=SOON, on_expiry=end)
+    policy = until(team, on_expiry=end)
     levels = [(leads, 60, None), (directors, None, 3600)]
     escalation = [{"team": each.pk, "after": after, "extend": extend} for each, after, extend in levels]
     Policy.objects.filter(pk=policy.pk).update(escalation=escalation)
@@ -191,13 +174,6 @@ def test_a_deadline_at_which_the_next_team_is_asked_ends_nothing(end: str) -> No
     assert f"Then {directors.name} is asked too, and there is more time" in page
     assert "After that the gate expires" not in page
     assert "approved automatically" not in page
-
-
-def test_what_runs_may_run_is_undone_and_asks_is_said_in_one_line() -> None:
-    assert impact_words.expiry(ALL) == (
-        "After that the gate expires: “Plan” runs, “Check” and “Mail” may run, “Book” is undone, "
-        "“Pay” may be undone and “Ask” may ask"
-    )
 
 
 AT = dt.datetime(2026, 7, 1, 22, 30, 5, tzinfo=dt.UTC)

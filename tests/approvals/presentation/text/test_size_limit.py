@@ -28,11 +28,7 @@ from tests.harness.signed_in_clients import signed_in
 
 PAGE = 3_000_000  # bytes
 END = "the very end"
-LONG = {
-    "letters": "x" * 90_000,
-    "hosts that look alike": "p\u0430ypal.com " * 6_000,
-    "gaps": ("a" + " " * 24) * 3_500,
-}
+LONG = {"letters": "x" * 90_000, "hosts that look alike": "p\u0430ypal.com " * 6_000, "gaps": ("a" + " " * 24) * 3_500}
 
 
 def asked(*, actions: list[dict[str, Any]], **more: Any) -> tuple[Client, int]:
@@ -147,14 +143,10 @@ LINES = st.lists(st.sampled_from(["", " ", "a", "b", "c", "\r", "  a"]), max_siz
 
 
 @given(LINES, LINES)
-def test_both_texts_can_be_made_of_the_lines(before: str, after: str) -> None:
+def test_both_texts_can_be_made_of_the_lines_and_each_is_drawn_or_counted(before: str, after: str) -> None:
     lines = list(line_diff._all(split(before), split(after)))
     assert [line.text for line in lines if line.kind != "put"] == split(before)
     assert [line.text for line in lines if line.kind != "gone"] == split(after)
-
-
-@given(LINES, LINES)
-def test_every_line_is_drawn_or_counted(before: str, after: str) -> None:
     drawn = compared(before, after)
     added, removed = counted(before, after)
     assert sum(line.count or 1 for line in drawn if "put" in (line.kind, line.of)) == added

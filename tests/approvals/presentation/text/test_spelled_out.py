@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from approvals.presentation.text import spelled_out
-from approvals.presentation.text.amounts import grouped, in_words
+from approvals.presentation.text.amounts import grouped, in_words, written
 from checkpoints.values.artifacts import MARK
 from tests.factories import ann, make_action, make_card, make_gate, make_team
 from tests.harness.signed_in_clients import form_of, signed_in
@@ -63,17 +63,22 @@ def test_what_is_nested_is_json_and_whole_a_file_is_a_file_and_nothing_becomes_m
 
 
 @pytest.mark.parametrize(
-    ("value", "currency", "words"),
+    ("value", "currency", "words", "signs"),
     [
-        ("1264.10", "EUR", "one thousand, two hundred and sixty-four euro, ten cents"),
-        ("12480.00", "GBP", "twelve thousand, four hundred and eighty pounds sterling"),
-        ("0.05", "USD", "zero dollars, five cents"), ("-3.2", "EUR", "minus three euro, twenty cents"),
-        ("5", "JPY", "five JPY"), ("12.345", "KWD", "twelve point three four five KWD"), ("Infinity", "EUR", ""),
-        (True, "EUR", ""), ("1e400", "EUR", ""), ("4\u0669", "EUR", ""),
+        ("1264.1", "EUR", "one thousand, two hundred and sixty-four euro, ten cents", "€1,264.10"),
+        ("12480.00", "GBP", "twelve thousand, four hundred and eighty pounds sterling", "£12,480.00"),
+        ("0.05", "USD", "zero dollars, five cents", "$0.05"),
+        ("-3.2", "EUR", "minus three euro, twenty cents", "-€3.20"),
+        ("5", "JPY", "five JPY", None), ("12.345", "KWD", "twelve point three four five KWD", None),
+        ("0.0051", "EUR", None, "€0.0051"), ("Infinity", "EUR", "", ""), (True, "EUR", "", ""),
+        ("1e400", "EUR", "", ""), ("4\u0669", "EUR", "", ""),
     ],
 )  # fmt: skip
-def test_an_amount_is_said_in_words(value: object, currency: str, words: str) -> None:
-    assert in_words(value, currency) == words
+def test_an_amount_is_said_in_words_and_written_one_way_and_never_rounded(
+    value: Any, currency: str, words: str | None, signs: str | None
+) -> None:
+    assert words is None or in_words(value, currency) == words
+    assert signs is None or written(value, currency) == signs
 
 
 def test_a_pinned_amount_is_in_words_with_its_thousands_apart_and_follows_what_is_typed() -> None:

@@ -1,4 +1,4 @@
-"""Cut off: the page says so and moves nothing, nothing entered vanishes, and what is sent again counts once."""
+"""Cut off, the page says so and moves nothing, nothing entered vanishes, and what is sent again counts once."""
 
 from __future__ import annotations
 
@@ -11,33 +11,14 @@ from playwright.sync_api import Page, Route, WebSocketRoute, expect
 from approvals.models import Draft, Gate
 from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event
-from tests.approvals.decisions.undoing.windows import make_held
 from tests.approvals.views.test_decisions import fresh
-from tests.approvals.views.test_files import plan
-from tests.factories import (
-    ann,
-    bob,
-    decide,
-    make_action,
-    make_card,
-    make_gate,
-    make_policy,
-    make_run,
-    make_state,
-    make_team,
-    mira,
-)
-from tests.harness.browser_checks import LOOKS, check, is_live, watched
-from tests.harness.examples import first_alone
+from tests.approvals.views.test_files import RECIPIENTS, with_order
+from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team, mira
+from tests.harness.browser_checks import check, is_live
 from tests.harness.waiting import until
 
 NewPage = Callable[..., Page]
 AMOUNT = "[name='args.refund/amount']"
-SHIFT = """() => {
-  window.shifted = 0;
-  new PerformanceObserver((list) => { for (const each of list.getEntries()) window.shifted += each.value; })
-    .observe({ type: "layout-shift" });
-}"""
 
 
 def cut(page: Page) -> None:
@@ -46,41 +27,40 @@ def cut(page: Page) -> None:
     page.evaluate("document.querySelector('hp-live').socket.close()")
 
 
+def again(page: Page) -> None:
+    page.context.set_offline(False)
+    is_live(page)
+
+
 def bottom(page: Page, part: str) -> float:
     box = page.locator(part).bounding_box()
     assert box is not None
     return box["y"] + box["height"]
 
 
-def opened(new_page: NewPage, gate: Gate, **options: object) -> Page:
-    page = new_page(ann(gate.team), **options)
+def opened(new_page: NewPage, gate: Gate) -> Page:
+    page = new_page(ann(gate.team))
     page.goto(f"/gates/{gate.pk}/")
     is_live(page)
     return page
 
 
-@pytest.mark.parametrize(("width", "scheme"), first_alone(reversed(LOOKS)))
-def test_a_page_that_is_cut_off_says_so_and_catches_up(new_page: NewPage, scheme: str, width: int) -> None:
+def test_a_page_that_is_cut_off_says_so_and_catches_up(new_page: NewPage) -> None:
     first = make_gate(team=(team := make_team()))
-    page = new_page(ann(team), color_scheme=scheme, viewport={"width": width, "height": 900})
+    page = new_page(ann(team), color_scheme="dark", viewport={"width": 390, "height": 900})
     page.goto("/")
     is_live(page)
-    page.evaluate(SHIFT)
     cut(page)
     line = page.locator("hp-offline")
     told = re.compile(r"You are offline\. This page may be out of date since ")
     expect(line.get_by_role("status")).to_contain_text(told)
     expect(page.locator("hp-live")).to_contain_text("Offline")
-    if width == 390:
-        assert bottom(page, "hp-offline") <= page.locator("#main").bounding_box()["y"]  # type: ignore[index]
-        assert bottom(page, "hp-offline") <= bottom(page, ".topbar")
-    else:
-        assert round(page.evaluate("shifted"), 4) == 0  # the word of the mark is longer than the one before
+    assert bottom(page, "hp-offline") <= page.locator("#main").bounding_box()["y"]  # type: ignore[index]
+    assert bottom(page, "hp-offline") <= bottom(page, ".topbar")
     assert check(page, "", []) == []
     decide(first, bob(team))
     second = make_gate(team=team, card=make_card(title="Asked meanwhile"))
-    page.context.set_offline(False)
-    is_live(page)
+    again(page)
     expect(line).not_to_have_attribute("data-shown", "")
     expect(line.get_by_role("status")).to_be_empty()
     expect(page.locator(f"#gate-{second.pk}")).to_contain_text("Asked meanwhile")
@@ -93,8 +73,13 @@ def test_a_page_that_is_cut_off_says_so_and_catches_up(new_page: NewPage, scheme
     expect(page.locator(f"#gate-{third.pk}")).to_be_visible()
 
 
-def test_where_every_socket_is_ended_the_page_looks_by_itself_until_there_is_one_again(new_page: NewPage) -> None:
-    """A proxy that lets no socket through left the page as it was when it was loaded."""
+def test_where_every_socket_is_ended_drafts_are_kept_and_the_page_looks_by_itself_until_there_is_one_again(
+    new_page: NewPage,
+) -> None:
+    """A proxy that lets no socket through left the page as it was when it was loaded.
+
+    And two drafts were on their way at a time, so that the older one could arrive last and stay.
+    """
     gate = make_gate(policy=make_policy(make_team(), quorum=3))
     page = new_page(ann(gate.team))
     ended = [True]
@@ -109,8 +94,20 @@ def test_where_every_socket_is_ended_the_page_looks_by_itself_until_there_is_one
     page.clock.install()
     page.goto(f"/gates/{gate.pk}/")
     expect(page.locator("hp-live")).to_contain_text("Paused")
+    held: list[Route] = []
+    page.route("**/drafts/", lambda route: held.append(route))
+    page.fill(AMOUNT, "99.50")
+    page.clock.run_for(1_000)
+    until(lambda: page.evaluate("1") and held, what="the first is on its way")
+    page.fill(AMOUNT, "98.00")
+    page.clock.run_for(5_000)
+    assert len(held) == 1
+    held.pop().continue_()
+    page.unroute("**/drafts/")
+    page.clock.run_for(1_000)
+    mine = Draft.objects.filter(gate=gate)
+    until(lambda: page.evaluate("1") and [each.fields.get("args.refund/amount") for each in mine.all()] == ["98.00"])
     decide(gate, bob(gate.team))
-    page.clock.run_for(8_000)
     assert looks == []
     page.clock.run_for(13_000)
     expect(page.locator("#gate-agreement")).to_contain_text("Bob Lindqvist")
@@ -141,159 +138,41 @@ def test_where_every_socket_is_ended_the_page_looks_by_itself_until_there_is_one
     assert len(looks) - before < 4  # what Mira's vote still asks for; by itself it would look four times more
 
 
-def test_a_decision_that_cannot_be_sent_stays_on_the_page_and_is_sent_once_later(new_page: NewPage) -> None:
-    gate = make_gate(team=make_team())
-    page = opened(new_page, gate)
-    key = page.locator("#decision [name=key]").input_value()
-    cut(page)
-    page.locator("label[data-choice=reject]").click()
-    page.check("[name=then][value=back]")
-    page.fill("#feedback", "Ask for the receipt")
-    page.locator("[data-commit]:visible").click()
-    note = page.get_by_role("alert")
-    expect(note).to_contain_text("Not sent: you are offline. All that you entered is still here.")
-    expect(page.locator("#feedback")).to_have_value("Ask for the receipt")
-    expect(page.locator("[data-commit]:visible")).to_be_enabled()
-    expect(page.locator(".sending")).to_have_count(0)
-    note.get_by_role("button", name="Try again").click()
-    expect(note).to_contain_text("Not sent")
-    page.context.set_offline(False)
-    is_live(page)
-    expect(note).to_contain_text("You are connected again.")
-    note.get_by_role("button", name="Try again").click()
-    expect(page.locator("#gate-news")).to_contain_text("Rejected by Ann Okafor")
-    assert fresh(gate).decisions.get().key == key
-    assert bytes(fresh(gate).outcome.feedback).decode() == "Ask for the receipt"
-
-
-def test_a_decision_whose_answer_is_lost_says_what_became_of_it_when_it_is_sent_again(new_page: NewPage) -> None:
-    gate = make_gate(policy=make_policy(make_team(), quorum=2))
-    page = opened(new_page, gate)
-
-    def lose(route: Route) -> None:
-        route.fetch(max_redirects=0)
-        route.abort("connectionreset")
-
-    page.route("**/decisions/", lose, times=1)
-    page.locator("label[data-choice=approve]").click()
-    page.locator("[data-commit]:visible").click()
-    note = page.get_by_role("alert")
-    expect(note).to_contain_text("No answer from the server. We don't know if it arrived.")
-    assert fresh(gate).decisions.count() == 1
-    note.get_by_role("button", name="Try again").click()
-    expect(page.locator("#gate-news")).to_contain_text("Approved by you.")
-    expect(page.locator("#refusal")).to_have_count(0)
-    assert fresh(gate).decisions.count() == 1
-    assert not Event.objects.filter(kind="decision.refused", subject=gate.subject).exists()
-
-
-def test_a_draft_that_takes_long_to_keep_is_not_overtaken_by_the_next(new_page: NewPage) -> None:
-    """Two were on their way at a time, so that the older one could arrive last and stay."""
-    gate = make_gate(team=make_team())
-    page = new_page(ann(gate.team))
-    page.clock.install()
-    page.goto(f"/gates/{gate.pk}/")
-    held: list[Route] = []
-    page.route("**/drafts/", lambda route: held.append(route))
-    page.fill(AMOUNT, "99.50")
-    page.clock.run_for(1_000)
-    until(lambda: page.evaluate("1") and held, what="the first is on its way")
-    page.fill(AMOUNT, "98.00")
-    page.clock.run_for(5_000)
-    assert len(held) == 1
-    held.pop().continue_()
-    page.unroute("**/drafts/")
-    page.clock.run_for(1_000)
-    mine = Draft.objects.filter(gate=gate)
-    until(lambda: page.evaluate("1") and [each.fields.get("args.refund/amount") for each in mine.all()] == ["98.00"])
-
-
-def test_a_draft_survives_a_decision_that_was_not_sent_and_a_page_that_was_left(new_page: NewPage) -> None:
+def test_what_cannot_be_sent_outlives_the_page_and_is_sent_once_later(new_page: NewPage) -> None:
     """The browser's copy was dropped when the button was pressed, whether or not anything arrived."""
     gate = make_gate(team=make_team())
     page = opened(new_page, gate)
+    note, commit = page.get_by_role("alert"), page.locator("[data-commit]:visible")
     cut(page)
     page.fill(AMOUNT, "99.50")
     expect(page.locator("[data-draft-note]")).to_contain_text("Draft not saved: offline")
-    page.locator("[data-commit]:visible").click()
-    expect(page.get_by_role("alert")).to_contain_text("Not sent")
+    commit.click()
+    expect(note).to_contain_text("Not sent: you are offline. All that you entered is still here.")
     page.goto("about:blank")
     page.context.set_offline(False)
     page.goto(f"/gates/{gate.pk}/")
     expect(page.locator(AMOUNT)).to_have_value("99.50")
     expect(page.locator("[data-draft-note]")).to_contain_text("restored.")
     assert Draft.objects.get(gate=gate).fields["args.refund/amount"] == "99.50", "the server has it by now"
-
-
-@pytest.mark.long
-def test_over_plain_http_what_was_taken_leaves_the_page_and_a_second_word_is_said(new_page: NewPage) -> None:
-    """A browser gives crypto.randomUUID to secure pages alone: taken, the form stayed as if nothing had happened."""
-    gate = make_gate(team=make_team())
-    page = new_page(ann(gate.team))
-    page.add_init_script("delete Crypto.prototype.randomUUID")
-    page.goto(f"/gates/{gate.pk}/")
     is_live(page)
-    for words in ("Is this the same hostel?", "And the same week?"):
-        page.fill("#ask", words)
-        page.press("#ask", "Enter")
-        expect(page.locator("#gate-remarks")).to_contain_text(words)
-        expect(page.locator("#ask")).to_have_value("")
-    page.locator("label[data-choice=approve]").click()
-    with page.expect_navigation():
-        page.locator("[data-commit]:visible").click()
-    expect(page.locator("#gate-news")).to_contain_text("Approved by Ann Okafor")
-
-
-def test_a_line_that_could_not_be_added_is_added_later_and_no_decision_is_sent(new_page: NewPage) -> None:
-    """Try again forgot the button that was pressed, and sent the form as the decision that was chosen in it."""
-    team = make_team()
-    edited = plan(to={"type": "array", "items": {"type": "string"}})
-    run = make_run(team=team, plan=edited, state=make_state(order={"to": ["a@example.org"]}))
-    action = make_action(id="refund", pointer="/order", tool="mail.send", edits=True)
-    gate = make_gate(run=run, team=team, card=make_card(actions=[action]))
-    page = opened(new_page, gate)
-    page.fill('[name="args.refund/to/0"]', "b@example.org")
+    key = page.locator("#decision [name=key]").input_value()
     cut(page)
-    page.locator('[data-change][value$=":add"]').click()
-    note = page.locator(".not-sent")
+    page.locator("label[data-choice=reject]").click()
+    page.check("[name=then][value=back]")
+    page.fill("#feedback", "Ask for the receipt")
+    commit.click()
     expect(note).to_contain_text("Not sent: you are offline.")
-    page.context.set_offline(False)
-    is_live(page)
+    expect(page.locator("#feedback")).to_have_value("Ask for the receipt")
+    expect(commit).to_be_enabled()
+    expect(page.locator(".sending")).to_have_count(0)
     note.get_by_role("button", name="Try again").click()
-    expect(page.locator('[name^="args.refund/to/~new"]')).to_be_visible()
-    expect(page.locator('[name="args.refund/to/0"]')).to_have_value("b@example.org")
-    assert fresh(gate).status == "open"
-
-
-def test_a_form_without_a_key_that_is_pressed_twice_is_sent_once(new_page: NewPage) -> None:
-    """The second undo said that there was nothing to undo, and went into the audit as refused."""
-    gate = make_held(make_team())
-    decide(gate, person := ann(gate.team))
-    page = new_page(person)
-    page.goto(f"/gates/{gate.pk}/")
-    is_live(page)
-    page.route("**/undos/", lambda route: route.fulfill(status=204))  # the page stays
-    page.evaluate("sent = 0; addEventListener('submit', (event) => event.defaultPrevented || sent++)")
-    page.locator("#held").get_by_role("button", name="Undo").dblclick(no_wait_after=True)
-    assert page.evaluate("sent") == 1
-
-
-@pytest.mark.long
-def test_a_refusal_takes_the_place_of_the_page_with_all_that_was_entered_and_no_complaint(new_page: NewPage) -> None:
-    gate = make_gate(policy=make_policy(make_team(), quorum=2))
-    page = opened(new_page, gate)
-    said = watched(page)
-    page.fill(AMOUNT, "a lot")
-    page.locator("[data-commit]:visible").click()
-    expect(page.locator("#refusal")).to_be_focused()
-    expect(page.locator(AMOUNT)).to_have_value("a lot")
-    expect(page).to_have_title(re.compile(r"^\(1\) "))
-    assert [words for words in said if "422" not in words] == []
-    page.get_by_role("button", name="Reset").first.click()
-    page.locator("label[data-choice=approve]").click()
-    page.locator("[data-commit]:visible").click()
-    expect(page.locator("#gate-news")).to_contain_text("Approved by you.")
-    assert fresh(gate).decisions.count() == 1
+    expect(note).to_contain_text("Not sent")
+    again(page)
+    expect(note).to_contain_text("You are connected again.")
+    note.get_by_role("button", name="Try again").click()
+    expect(page.locator("#gate-news")).to_contain_text("Rejected by Ann Okafor")
+    assert fresh(gate).decisions.get().key == key
+    assert bytes(fresh(gate).outcome.feedback).decode() == "Ask for the receipt"
 
 
 class Hanging:
@@ -311,17 +190,68 @@ class Hanging:
         server.on_message(lambda said: None if self.hangs else route.send(said))
 
 
-def test_a_decision_to_a_server_that_hangs_says_that_it_is_sent_and_that_nothing_is_live(new_page: NewPage) -> None:
-    """The page stood still for a minute under the word Live."""
-    gate = make_gate(team=make_team())
-    page = new_page(ann(gate.team))
-    server = Hanging(page)
+def lose(route: Route) -> None:
+    """Have the server take it, and its answer get lost."""
+    route.fetch(max_redirects=0)
+    route.abort("connectionreset")
+
+
+def test_what_a_server_does_not_answer_is_sent_again_as_what_it_was_and_counts_once(new_page: NewPage) -> None:
+    """Try again forgot the button that was pressed, and sent the form as the decision that was chosen in it.
+
+    And at a server that hangs the page stood still for a minute under the word Live.
+    """
+    policy = make_policy(make_team(), quorum=2)
+    asked = with_order({"to": ["a@example.org"]}, policy=policy, to=RECIPIENTS)
+    page = opened(new_page, asked)
+    page.fill('[name="args.refund/to/0"]', "b@example.org")
+    cut(page)
+    page.locator('[data-change][value$=":add"]').click()
+    note = page.locator(".not-sent")
+    expect(note).to_contain_text("Not sent: you are offline.")
+    again(page)
+    note.get_by_role("button", name="Try again").click()
+    expect(page.locator('[name^="args.refund/to/~new"]')).to_be_visible()
+    expect(page.locator('[name="args.refund/to/0"]')).to_have_value("b@example.org")
+    assert fresh(asked).decisions.count() == 0
+
+    decide(asked, bob(policy.team), "reject")  # so that no other gate follows
+    gate = make_gate(policy=policy)
     page.goto(f"/gates/{gate.pk}/")
     is_live(page)
+    page.route("**/decisions/", lose, times=1)
+    page.locator("label[data-choice=approve]").click()
+    page.locator("[data-commit]:visible").click()
+    expect(note).to_contain_text("No answer from the server. We don't know if it arrived.")
+    assert fresh(gate).decisions.count() == 1
+    note.get_by_role("button", name="Try again").click()
+    expect(page.locator("#gate-news")).to_contain_text("Approved by you.")
+    expect(page.locator("#refusal")).to_have_count(0)
+    assert fresh(gate).decisions.count() == 1
+    assert not Event.objects.filter(kind="decision.refused", subject=gate.subject).exists()
+
+    server = Hanging(page)
+    page.goto(f"/gates/{make_gate(policy=policy).pk}/")
+    is_live(page)
     server.hangs = True
-    page.route(f"**/gates/{gate.pk}/decisions/", lambda route: None)
+    page.route("**/decisions/", lambda route: None)
     page.locator("label[data-choice=approve]").click()
     page.locator("[data-commit]:visible").click()
     expect(page.locator("#decision .sending")).to_have_text("Sending…", timeout=1_000)
     expect(page.locator("hp-live")).not_to_have_attribute("data-live", "on")
     expect(page.locator("hp-live")).not_to_contain_text("Live")
+
+
+@pytest.mark.long
+def test_over_plain_http_what_was_taken_leaves_the_page_and_a_second_word_is_said(new_page: NewPage) -> None:
+    """A browser gives crypto.randomUUID to secure pages alone: taken, the form stayed as if nothing had happened."""
+    gate = make_gate(team=make_team())
+    page = new_page(ann(gate.team))
+    page.add_init_script("delete Crypto.prototype.randomUUID")
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    for words in ("Is this the same hostel?", "And the same week?"):
+        page.fill("#ask", words)
+        page.press("#ask", "Enter")
+        expect(page.locator("#gate-remarks")).to_contain_text(words)
+        expect(page.locator("#ask")).to_have_value("")

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,21 +14,9 @@ from playwright.sync_api import BrowserContext, Page, Request, expect
 
 from approvals.models import Gate
 from tests.approvals.views.test_decisions import fresh, make_final
-from tests.approvals.views.test_files import plan, random, sha, with_file
+from tests.approvals.views.test_files import random, sha, with_file, with_order
 from tests.approvals.views.test_gate_page import make_lacking
-from tests.factories import (
-    ann,
-    bob,
-    decide,
-    make_action,
-    make_card,
-    make_gate,
-    make_policy,
-    make_run,
-    make_state,
-    make_team,
-    make_user,
-)
+from tests.factories import ann, bob, decide, make_action, make_card, make_gate, make_policy, make_team, make_user
 from tests.harness.browser_checks import check, check_each_look, is_live, watched
 from tests.harness.examples import first_alone
 
@@ -47,10 +34,14 @@ def test_a_gate_that_opens_appears_and_one_that_somebody_decides_says_so_and_lea
     expect(page.locator("#inbox-list")).to_contain_text("You are all caught up")
     preview = page.locator("#preview")
     expect(preview).to_be_hidden()
-    first, second = (make_gate(team=team, card=make_card(title=f"The {each} gate")) for each in ("first", "second"))
+    first = make_gate(team=team, card=make_card(title="The first gate"))
+    expect(preview).to_contain_text("Hover over a row")
+    link = page.locator(f"#gate-{first.pk} a").first
+    link.focus()
+    second = make_gate(team=team, card=make_card(title="The second gate"))
     row = page.locator(f"#gate-{second.pk}")
     expect(row).to_contain_text("Just arrived")
-    expect(preview).to_contain_text("Hover over a row")
+    expect(link).to_be_focused()
     expect(page.locator(".topbar [data-inbox-link] .count")).to_contain_text("2")
     decide(first, bob(team))
     expect(page.locator(f"#gate-{first.pk}")).to_contain_text("Approved by Bob Lindqvist")
@@ -60,60 +51,14 @@ def test_a_gate_that_opens_appears_and_one_that_somebody_decides_says_so_and_lea
     expect(row).to_be_visible()
 
 
-@pytest.mark.long
-def test_the_place_in_the_list_is_kept_while_gates_come(new_page: NewPage) -> None:
-    team = make_team()
-    for number in range(30):
-        make_gate(team=team, card=make_card(title=f"Gate {number}"))
-    page = new_page(ann(team))
-    page.goto("/")
-    is_live(page)
-    link = page.locator(".gate-row a").nth(20)
-    link.focus()
-    link.scroll_into_view_if_needed()
-    before, title = page.evaluate("scrollY"), link.inner_text()
-    assert before > 0
-    arrived = make_gate(team=team, card=make_card(title="Newcomer"))
-    expect(page.locator(f"#gate-{arrived.pk}")).to_have_count(1)
-    assert page.evaluate("document.activeElement.textContent") == title
-    assert abs(page.evaluate("scrollY") - before) < 2
-
-
-def test_somebody_is_faster_and_a_half_typed_edit_survives_but_nothing_that_can_no_longer_happen(
+def test_what_is_typed_is_shown_in_all_places_and_kept_and_where_somebody_is_faster_nothing_else_is(
     new_page: NewPage,
 ) -> None:
-    """The deadline, what a yes would do, and the keys stood until the page was loaded again."""
-    card = make_card(actions=[make_action(), make_action(id="reply", effect="reply", pinned=[])])
-    gate = make_gate(policy=make_policy(team := make_team(), deadline=timedelta(days=2)), card=card)
-    page = new_page(ann(team))
-    page.goto(f"/gates/{gate.pk}/")
-    is_live(page)
-    cells, keys = page.locator("#gate-head .cells"), page.locator(".gate-side > .keys, .action .key")
-    expect(cells.locator("dt")).to_have_text(["Risk", "Deadline", "If approved", "Policy"])
-    assert keys.filter(visible=True).count() > len(["a", "e", "r"])
-    page.fill(AMOUNT, "99.5")
-    decide(gate, bob(team))
-    for part in ("#gate-news", "#gate-line", "#decide"):
-        expect(page.locator(part)).to_contain_text("Approved by Bob Lindqvist")
-    expect(page.locator(AMOUNT)).to_have_value("99.5")
-    expect(page.locator(AMOUNT)).to_be_focused()
-    expect(page.locator("[data-commit]:visible")).to_be_disabled()
-    expect(page.locator("#ask-back")).to_contain_text("the gate is closed")
-    expect(page.locator("#decide .impact:visible")).to_have_count(0)
-    expect(page.locator(".snooze, .ask-form > .hint").filter(visible=True)).to_have_count(0)
-    expect(page.locator("#gate-place")).not_to_contain_text("1 of 1")
-    expect(page.locator(".topbar [data-inbox-link] .count")).to_be_hidden()
-    expect(cells.locator("dt")).to_have_text(["Risk", "Policy"])
-    expect(keys.filter(visible=True)).to_have_count(0)
-    [grid, last] = (each.bounding_box() for each in (cells, cells.locator("> div").last))
-    assert grid is not None
-    assert last is not None
-    assert abs(grid["x"] + grid["width"] - last["x"] - last["width"]) < 2
+    """The field said 30.00 and the button "Approve €120.00"; a listener on the form heard nothing of its fields.
 
-
-def test_what_is_typed_is_shown_in_all_places_foretold_and_kept_and_enter_sends_nothing(new_page: NewPage) -> None:
-    """The field said 30.00 and the button "Approve €120.00"; a listener on the form heard nothing of its fields."""
-    gate = make_gate(team=(team := make_team()))
+    The deadline, what a yes would do, and the keys stood until the page was loaded again.
+    """
+    gate = make_gate(policy=make_policy(team := make_team(), deadline=timedelta(days=2)))
     page = new_page(ann(team))
     page.goto(f"/gates/{gate.pk}/")
     is_live(page)
@@ -141,16 +86,46 @@ def test_what_is_typed_is_shown_in_all_places_foretold_and_kept_and_enter_sends_
     page.get_by_role("button", name="Reset").first.click()
     expect(pin).to_have_text(before)
     expect(button).to_have_count(0)
-    page.reload()
-    expect(page.locator(AMOUNT)).to_have_value("120.00")
     assert sent == []
 
+    cells, keys = page.locator("#gate-head .cells"), page.locator(".gate-side > .keys, .action .key")
+    expect(cells.locator("dt")).to_have_text(["Risk", "Deadline", "If approved", "Policy"])
+    expect(keys.filter(visible=True)).to_have_count(1)
+    page.fill(AMOUNT, "99.5")
+    decide(gate, bob(team))
+    for part in ("#gate-news", "#gate-line", "#decide"):
+        expect(page.locator(part)).to_contain_text("Approved by Bob Lindqvist")
+    expect(page.locator(AMOUNT)).to_have_value("99.5")
+    expect(page.locator(AMOUNT)).to_be_focused()
+    expect(page.locator("[data-commit]:visible")).to_be_disabled()
+    expect(page.locator("#ask-back")).to_contain_text("the gate is closed")
+    expect(page.locator("#decide .impact:visible")).to_have_count(0)
+    expect(page.locator(".snooze, .ask-form > .hint").filter(visible=True)).to_have_count(0)
+    expect(page.locator("#gate-place")).not_to_contain_text("1 of 1")
+    expect(page.locator(".topbar [data-inbox-link] .count")).to_be_hidden()
+    expect(cells.locator("dt")).to_have_text(["Risk", "Policy"])
+    expect(keys.filter(visible=True)).to_have_count(0)
+    [grid, last] = (each.bounding_box() for each in (cells, cells.locator("> div").last))
+    assert grid is not None
+    assert last is not None
+    assert abs(grid["x"] + grid["width"] - last["x"] - last["width"]) < 2
 
-def test_a_gate_is_found_edited_spoken_of_and_rejected_by_keyboard_alone(new_page: NewPage) -> None:
-    """A key typed itself into the field to which it leads; `r` and Control-Enter ended the run without a word."""
+
+def note(loaded: list[str], path: str, request: Request) -> None:
+    if request.url.split("?")[0].endswith(path):
+        loaded.append(request.resource_type)
+
+
+def test_gates_are_found_edited_spoken_of_and_decided_one_after_the_other_by_keyboard_alone(new_page: NewPage) -> None:
+    """A key typed itself into the field to which it leads; `r` and Control-Enter ended the run without a word.
+
+    After each decision one went back to the list and looked for the next.
+    """
     gate, mate = make_final(), make_user("Žofie Nováková")
+    following = make_gate(policy=gate.policy)
     mate.groups.add(gate.team)
     page = new_page(ann(gate.team))
+    said = watched(page)
     page.goto("/")
     is_live(page)
     page.keyboard.press("/")
@@ -171,6 +146,7 @@ def test_a_gate_is_found_edited_spoken_of_and_rejected_by_keyboard_alone(new_pag
     page.keyboard.press("c")
     page.keyboard.type("Two frames ar? @žof")
     expect(page.locator("#mentions [role=option]")).to_have_count(1)
+    assert check(page, "", said) == []
     page.keyboard.press("Enter")
     expect(page.locator("#ask")).to_have_value(f"Two frames ar? @{mate.username} ")
     page.keyboard.press("Control+Enter")  # sends that box, and no decision
@@ -192,14 +168,28 @@ def test_a_gate_is_found_edited_spoken_of_and_rejected_by_keyboard_alone(new_pag
     page.keyboard.press("ArrowDown")
     expect(page.locator("[name=then][value=stop]")).to_be_checked()
     expect(button).to_contain_text("Reject and close this gate")
+    loaded: list[str] = []
+    page.on("request", partial(note, loaded, f"/gates/{following.pk}/"))
     page.keyboard.press("Control+Enter")
-    expect(page.locator("#gate-news")).to_contain_text("Rejected by Ann Okafor")
+    page.wait_for_url(f"**/gates/{following.pk}/?decided={gate.pk}")
+    expect(page.locator("#followed")).to_contain_text("Your decision was recorded. Rejected by Ann Okafor")
+    expect(page.locator("h1")).to_be_focused()
+    assert loaded == ["document"], "once, and not for the script that asked first"
     assert bytes(fresh(gate).outcome.feedback).decode() == "refund rests"
+    is_live(page)
+    page.keyboard.press("a")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#gate-line")).to_contain_text("Approved by Ann Okafor")
+    assert fresh(following).status == "decided"
 
 
-def test_a_key_that_is_held_down_sends_no_decision_and_single_keys_can_be_switched_off(new_page: NewPage) -> None:
-    """Held on from the decision before, it sent the next gate's too where a draft had chosen one."""
-    gate = make_gate(team=make_team())
+def test_neither_a_key_that_is_held_down_nor_enter_in_a_choice_or_a_date_sends_a_decision(new_page: NewPage) -> None:
+    """Held on from the decision before, it sent the next gate's too where a draft had chosen one.
+
+    In a choice or a date Chromium presses the first button that is not disabled, which was the one to approve.
+    """
+    gate = with_order({"due": "2026-12-01"}, due={"type": "string", "format": "date"})
+    make_gate(policy=gate.policy)
     page = new_page(ann(gate.team))
     page.goto(f"/gates/{gate.pk}/")
     is_live(page)
@@ -210,14 +200,30 @@ def test_a_key_that_is_held_down_sends_no_decision_and_single_keys_can_be_switch
     for key in ("Enter", "Control"):
         page.keyboard.up(key)
     assert page.locator(".sending").count() == 0
+    for field in ("[name=verdict][value=approve]", "[name=follow]", "[type=date]"):
+        page.press(field, "Enter")
+        assert page.locator(".sending").count() == 0
     assert fresh(gate).status == "open"
+    page.evaluate("document.activeElement.blur()")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
     page.get_by_label("Enable single-key shortcuts").uncheck()
     page.get_by_role("button", name="Close").click()
     page.reload()
+    is_live(page)
     page.keyboard.press("r")
     expect(page.locator("[name=verdict][value=reject]")).not_to_be_checked()
+
+
+def test_a_page_goes_on_for_nobody_but_its_reader(new_page: NewPage, as_user: AsUser) -> None:
+    """Somebody else signed in beside it, and it went on with what they may see, under the name of the one before."""
+    gate = make_gate(team=make_team())
+    page = new_page(ann(gate.team))
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    as_user(page.context, bob(gate.team))
+    page.evaluate("document.querySelector('hp-live').socket.close()")
+    expect(page.locator("hp-live")).to_contain_text("Signed out")
 
 
 def test_control_enter_at_a_gate_that_lacks_something_goes_where_it_is_filled_in(new_page: NewPage) -> None:
@@ -248,24 +254,6 @@ def test_control_enter_at_a_gate_that_lacks_something_goes_where_it_is_filled_in
     expect(button).to_contain_text("Approve with edit")
 
 
-def test_enter_in_a_choice_or_a_date_sends_no_decision(new_page: NewPage) -> None:
-    """There Chromium presses the first button that is not disabled, which was the one to approve."""
-    team = make_team()
-    edited = plan(due={"type": "string", "format": "date"})
-    run = make_run(team=team, plan=edited, state=make_state(order={"due": "2026-12-01"}))
-    action = make_action(id="refund", pointer="/order", tool="mail.send", edits=True)
-    gate = make_gate(run=run, team=team, card=make_card(actions=[action]))
-    make_gate(team=team)
-    page = new_page(ann(team))
-    page.goto(f"/gates/{gate.pk}/")
-    is_live(page)
-    page.locator("label[data-choice=approve]").click()
-    for field in ("[name=verdict][value=approve]", "[name=follow]", "[type=date]"):
-        page.press(field, "Enter")
-        assert page.locator(".sending").count() == 0
-    assert fresh(gate).status == "open"
-
-
 def test_without_script_a_gate_is_edited_refused_and_decided(new_page: NewPage) -> None:
     gate = make_gate(team=(team := make_team()))
     page = new_page(ann(team), java_script_enabled=False)
@@ -283,17 +271,6 @@ def test_without_script_a_gate_is_edited_refused_and_decided(new_page: NewPage) 
     page.get_by_role("button", name="Approve: pay €120.00").click()
     expect(page.locator("#gate-news")).to_contain_text("Approved by Ann Okafor")
     assert fresh(gate).status == "decided"
-
-
-def test_a_page_goes_on_for_nobody_but_its_reader(new_page: NewPage, as_user: AsUser) -> None:
-    """Somebody else signed in beside it, and it went on with what they may see, under the name of the one before."""
-    gate = make_gate(team=make_team())
-    page = new_page(ann(gate.team))
-    page.goto(f"/gates/{gate.pk}/")
-    is_live(page)
-    as_user(page.context, bob(gate.team))
-    page.evaluate("document.querySelector('hp-live').socket.close()")
-    expect(page.locator("hp-live")).to_contain_text("Signed out")
 
 
 @pytest.mark.examples
@@ -317,35 +294,6 @@ def test_the_pages_have_no_fault_that_axe_can_find_and_break_no_policy(new_page:
     page.locator("label[data-choice=reject]").click()
     faults += check_each_look(page, "", said)
     assert faults == []
-
-
-def note(loaded: list[str], path: str, request: Request) -> None:
-    if request.url.split("?")[0].endswith(path):
-        loaded.append(request.resource_type)
-
-
-def test_gates_are_decided_one_after_the_other_by_keys_alone(new_page: NewPage) -> None:
-    """After each decision one went back to the list and looked for the next."""
-    policy = make_policy(make_team())
-    gates = [make_gate(policy=policy, card=make_card(title=f"Refund {number}")) for number in (1, 2, 3)]
-    page = new_page(ann(policy.team))
-    page.goto(f"/gates/{gates[0].pk}/")
-    for gate, following in pairwise(gates):
-        is_live(page)
-        loaded: list[str] = []
-        page.on("request", partial(note, loaded, f"/gates/{following.pk}/"))
-        page.keyboard.press("a")
-        page.keyboard.press("Control+Enter")
-        page.wait_for_url(f"**/gates/{following.pk}/?decided={gate.pk}")
-        expect(page.locator("#followed")).to_contain_text("Your decision was recorded. Approved by Ann Okafor")
-        expect(page.locator("h1")).to_be_focused()
-        assert loaded == ["document"], "once, and not for the script that asked first"
-        assert fresh(gate).status == "decided"
-    is_live(page)
-    page.keyboard.press("a")
-    page.keyboard.press("Control+Enter")
-    expect(page.locator("#gate-line")).to_contain_text("Approved by Ann Okafor")
-    assert [fresh(gate).status for gate in gates] == ["decided"] * 3
 
 
 PASSWORD = "open sesame again"

@@ -16,24 +16,17 @@ from checkpoints.models import Run
 from tests.conftest import SharedWeb
 from tests.factories import ann, make_policy, make_team
 from tests.harness.browser_checks import is_live, watched
-from tests.harness.known_agents import knowing_only
+from tests.harness.known_agents import AGENTS, knowing_only
 from tests.harness.waiting import until
 
-AGENTS = "tests.factories.sample_agents"
 BY_NOW = 30_000  # milliseconds: what a worker does at once, on a machine that is busy
 
 
-@pytest.fixture(autouse=True)
-def payer(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Know this agent and no other, here and in the processes started from here."""
-    with knowing_only(AGENTS, settings, monkeypatch):
-        yield
-
-
 @pytest.fixture
-def web(shared_web: SharedWeb, payer: None) -> str:
-    """The base URL of a web server that knows this agent."""
-    return shared_web()
+def web(shared_web: SharedWeb, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The base URL of a web server that knows this agent, as do the processes started from here."""
+    with knowing_only(AGENTS, settings, monkeypatch):
+        yield shared_web()
 
 
 def asked(run: Run, number: int) -> Gate:
@@ -44,10 +37,7 @@ def asked(run: Run, number: int) -> Gate:
 
 
 def test_what_a_person_rejects_and_edits_is_carried_out_and_shown_without_loading_again(
-    new_page: Callable[..., Page],
-    celery_worker: Callable[..., object],
-    sweeper: Callable[..., object],
-    tmp_path: Path,
+    new_page: Callable[..., Page], celery_worker: Callable[..., object], sweeper: Callable[..., object], tmp_path: Path
 ) -> None:
     """Each half was shown by itself: a page whose runs a test moved, and workers whose gates a test decided."""
     celery_worker("-c", "1")
