@@ -9,12 +9,14 @@ import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from approvals.channels import vapid
-from tests.approvals.webhooks.receiver import Receiver
+from tests.approvals.webhooks.conftest import new_receiver, receiver
 from tests.harness import chromium
 from tests.harness.waiting import PATIENCE
 
 from .push_service import FakeBrowser, PushService
 from .slack_server import TOKEN, SlackServer
+
+__all__ = ["new_receiver", "receiver"]
 
 
 @pytest.fixture(autouse=True)
@@ -42,15 +44,8 @@ def push_service() -> Iterator[PushService]:
 
 
 @pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    yield made
-    made.stop()
-
-
-@pytest.fixture(scope="module")
 def whole_browser() -> Iterator[Browser]:
-    """Return a Chromium that shows notifications."""
+    """Return a Chromium that shows notifications; not for longer, as the shared one is driven from a loop too."""
     path = chromium.whole()
     assert path, chromium.MISSING
     with sync_playwright() as playwright:

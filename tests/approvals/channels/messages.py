@@ -11,6 +11,7 @@ from approvals.models import ChannelAddress, SignedIn
 from approvals.notifications.channel import NoticeAddress
 from approvals.notifications.message import MessageFact, NoticeKind, NoticeMessage, Section
 from approvals.sessions import digest_of_key
+from tests.approvals.notifications.channel_contract import make_message as asked
 from tests.harness.signed_in_clients import session_of
 
 from .push_service import FakeBrowser
@@ -19,26 +20,8 @@ LINK = "https://holdpoint.example/gates/42/"
 HOSTILE = "<!channel> *pay* <https://evil.example|here> & [click](https://evil.example) :tada: {{DATE(2020-01-01)}}"
 
 
-def asked(**more: Any) -> NoticeMessage:
-    """A gate opened."""
-    said: dict[str, Any] = {
-        "kind": NoticeKind.ASKED, "subject": "Decide: Refund €1,284.00", "title": "Refund €1,284.00",
-        "reason": "You may decide this.", "facts": (MessageFact("Amount", "€1,284.00"), MessageFact("Risk", "High")),
-        "sections": (Section("Pay a refund", (MessageFact("To", "Marit Ellery"),)),),
-        "link": LINK, "settings_link": "https://holdpoint.example/notifications/", "button": "Open the request",
-        "gate": 42, "thread": "gate-42",
-    }  # fmt: skip
-    return NoticeMessage(**(said | more))
-
-
 def decided(**more: Any) -> NoticeMessage:
-    """It ended."""
-    return asked(
-        **(
-            {"kind": NoticeKind.DECIDED, "subject": "Decided: Refund €1,284.00", "ended": "Approved by Ann Okafor."}
-            | more
-        )
-    )
+    return asked(**({"kind": NoticeKind.DECIDED, "subject": "Decided", "ended": "Approved by Ann Okafor."} | more))
 
 
 def hostile() -> NoticeMessage:

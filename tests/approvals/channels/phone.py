@@ -71,7 +71,6 @@ class Phone:
         self.devtools.send("ServiceWorker.enable")
 
     def turn_on(self) -> None:
-        """Turn messages on, on the page of notification settings."""
         self.page.goto("/account/notifications/")
         self.page.get_by_role("button", name="Turn on in this browser").click()
         expect(self.page.locator(".reached-row[data-here]")).to_contain_text("this browser")
@@ -100,7 +99,7 @@ class Phone:
         for _attempt in range(20):
             self.push(told)
             with suppress(AssertionError):
-                until(condition, within=3)
+                until(condition, within=1)
                 return
         raise AssertionError(f"shown: {self.shown()}")
 

@@ -80,12 +80,10 @@ class FakeBrowser:
 
     @property
     def value(self) -> str:
-        """As the site keeps it."""
         said = self.said
         return json.dumps({"endpoint": said.pop("endpoint"), "keys": said, "by": self.sender})
 
     def read(self) -> list[Any]:
-        """What the service worker reads."""
         return [
             json.loads(http_ece.decrypt(got.body, private_key=self.key, auth_secret=self.secret, version="aes128gcm"))
             for got in self.got

@@ -18,8 +18,6 @@ TYPES = {"header", "section", "context", "actions"}
 
 
 class SlackServer(Receiver):
-    """A workspace."""
-
     def __init__(self) -> None:
         super().__init__()
         self.people = {"ann@example.org": "U0000ANN"}
@@ -110,7 +108,6 @@ def misdrawn(body: dict[str, Any]) -> str:
 
 
 def texts(found: Any) -> list[dict[str, Any]]:
-    """Every text object of a message."""
     if isinstance(found, list):
         return [each for part in found for each in texts(part)]
     if not isinstance(found, dict):

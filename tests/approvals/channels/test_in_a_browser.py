@@ -23,8 +23,6 @@ from .phone import Phone
 from .push_service import FakeBrowser, PushService
 
 pytestmark = pytest.mark.usefixtures("nothing_told_yet")
-
-
 MOVED = """([old, said]) => {
   registration.pushManager.__proto__.subscribe = async () => ({
     toJSON: () => ({ endpoint: said.endpoint, keys: { p256dh: said.p256dh, auth: said.auth } }),
@@ -32,6 +30,8 @@ MOVED = """([old, said]) => {
   const event = new ExtendableEvent("pushsubscriptionchange");
   dispatchEvent(Object.assign(event, { oldSubscription: { endpoint: old } }));
 }"""
+PUSHED = [("no JSON", "//evil.example/"), ("", "https://evil.example/"), ("null", "javascript:alert(1)"), ("[]", None)]
+NewContext = Callable[..., BrowserContext]
 
 
 @pytest.fixture
@@ -92,9 +92,6 @@ def test_told_by_push_pressed_opened_and_told_of_the_end_in_its_place(
     assert [each["errorId"] for each in faults if each["errorId"] != "in-incognito"] == [], "it can be installed"
 
 
-PUSHED = [("no JSON", "//evil.example/"), ("", "https://evil.example/"), ("null", "javascript:alert(1)"), ("[]", None)]
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(("unreadable", "link"), PUSHED)
 def test_a_push_that_cannot_be_read_is_a_notification_all_the_same_and_none_leads_elsewhere(
@@ -110,6 +107,7 @@ def test_a_push_that_cannot_be_read_is_a_notification_all_the_same_and_none_lead
     assert phone.press("Look") == f"opened {phone.base}/"
 
 
+@pytest.mark.long
 def test_it_is_turned_off_where_it_was_turned_on_and_when_its_owner_leaves(
     phone: Phone, asked: tuple[Gate, User]
 ) -> None:
@@ -155,6 +153,7 @@ def test_a_new_address_is_told_at_once_and_one_that_came_without_a_connection_by
     until(lambda: [json.loads(each.value)["endpoint"] for each in usable.all()] == [moved.endpoint])
 
 
+@pytest.mark.long
 def test_without_a_connection_it_says_so_and_shows_no_gate_as_it_was(
     whole_browser: Browser, start_web: Callable[..., Any], asked: tuple[Gate, User], its: FakeBrowser, settings: Any
 ) -> None:
@@ -183,9 +182,6 @@ def test_without_a_connection_it_says_so_and_shows_no_gate_as_it_was(
     assert phone.page.url.endswith(f"/gates/{gate.pk}/"), "to try again is to load the gate"
     assert check(phone.page, "", [each for each in said if "503" not in each]) == []
     phone.context.close()
-
-
-NewContext = Callable[..., BrowserContext]
 
 
 # What the browser is asked to show on the app's icon, which only an installed one has.

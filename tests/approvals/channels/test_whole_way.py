@@ -6,8 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, User
-from django.test import Client
+from django.contrib.auth.models import Group
 from django.urls import reverse
 
 from approvals.channels import team_channels, vapid
@@ -18,6 +17,7 @@ from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
 from tests.approvals.notifications.conftest import nothing_told_yet  # noqa: F401 - a fixture
 from tests.approvals.notifications.told import rows
+from tests.approvals.webhooks.made_webhooks import operator
 from tests.approvals.webhooks.receiver import Receiver, status
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team, make_user
 from tests.harness.racing_threads import meet_lock
@@ -28,6 +28,7 @@ from .push_service import PushService
 from .slack_server import SlackServer, texts
 
 pytestmark = pytest.mark.usefixtures("nothing_told_yet")
+SECRET = "https://hooks.slack.com/services/T0/B0/very-secret"
 
 
 def opened(*, leaves: str = "title") -> tuple[Gate, Any]:
@@ -96,16 +97,6 @@ def test_a_teams_channels_are_told_of_its_gates_and_of_their_ends(slack: SlackSe
     assert (len(slack.hooked), len(receiver.got)) == (2, 2)
 
 
-SECRET = "https://hooks.slack.com/services/T0/B0/very-secret"
-
-
-def operator(team: Group) -> Client:
-    """Staff who manages the team's webhooks."""
-    user = make_user("Olga Operator", team, may=("approvals.manage_webhooks",))
-    User.objects.filter(pk=user.pk).update(is_staff=True)
-    return signed_in(user)
-
-
 def page(name: str, *numbers: int) -> str:
     return reverse(f"admin:approvals_channeladdress_{name}", args=numbers)
 
@@ -151,7 +142,9 @@ def test_what_cannot_be_sent_to_is_refused(more: dict[str, str], said: str) -> N
     assert not ChannelAddress.objects.filter(team=team).exists()
 
 
-def test_a_test_message_says_what_came_of_it(receiver: Receiver, slack: SlackServer) -> None:
+def test_a_test_message_says_what_came_of_it_and_one_that_is_removed_is_told_nothing_more(
+    receiver: Receiver, slack: SlackServer
+) -> None:
     team = make_team()
     client = operator(team)
     made = team_channels.add(team, "teams", receiver.url, label="Refunds", by=SYSTEM)
@@ -164,6 +157,10 @@ def test_a_test_message_says_what_came_of_it(receiver: Receiver, slack: SlackSer
     bot = team_channels.add(team, "slack", "C0000OPS", label="#ops", by=SYSTEM)
     assert "arrived in #ops" in client.post(page("tests", bot.pk), follow=True).content.decode()
     assert kinds(made) == ["channel.added", *["channel.tested"] * 3]
+    assert [client.post(page("removals", bot.pk)).status_code for _ in range(2)] == [302, 404]
+    assert not ChannelAddress.objects.usable("slack").filter(team=team).exists()
+    assert kinds(bot) == ["channel.added", "channel.tested", "channel.removed"]
+    assert team_channels.add(team, "slack", "C0000OPS", label="#ops", by=SYSTEM) == bot
 
 
 def test_a_removed_one_is_told_nothing_more(receiver: Receiver) -> None:

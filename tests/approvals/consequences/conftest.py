@@ -21,5 +21,4 @@ def _only_these_agents(settings: Any) -> Iterator[None]:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> str:
-    """The external ledger's path."""
     return str(tmp_path / "ledger")

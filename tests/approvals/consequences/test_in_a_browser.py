@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from approvals.models import Gate
@@ -22,6 +23,7 @@ def choose(page: Page, verdict: str) -> None:
     page.locator(f"label[data-choice='{verdict}']").first.click()
 
 
+@pytest.mark.long
 def test_the_panel_follows_the_vote_of_somebody_else_and_keeps_what_is_typed(new_page: NewPage) -> None:
     """It went on saying that one more had to agree, and the press ran everything."""
     team = make_team()

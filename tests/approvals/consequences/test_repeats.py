@@ -9,19 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
 from agents.models import Effect
 from agents.moves import fork as forks
 from agents.serving.sweeper import Sweeper
-from approvals.consequences import impact_sources, sentences, verbs
+from approvals.consequences import impact_sources
 from approvals.consequences.errors import RepeatNotConfirmed
 from approvals.consequences.gate import GateImpacts
 from approvals.gates import closing
 from approvals.gates.closing import pass_deadline
-from approvals.impact.result import Repeat
 from approvals.models import Decision, Gate, Outcome, Policy
 from checkpoints.models import Event, Run
 from tests.agents.api.sent_requests import ask
@@ -39,6 +37,7 @@ from tests.harness.racing_threads import race
 from tests.harness.signed_in_clients import form_of, post, shown_of, signed_in
 
 TOLD_AGAIN = "“Tell” was already done"
+WINDOW = dt.timedelta(minutes=2)
 
 
 def told_once(ledger: str, **policy: Any) -> Run:
@@ -187,22 +186,18 @@ def test_a_fork_with_another_offer_is_told_what_its_origin_did(ledger: str) -> N
     assert advance_to_rest(fork).status == "completed"
 
 
-def test_what_nobody_knows_the_end_of_is_said_so(ledger: str) -> None:
-    run, gate = asked_again(ledger)
-    change_effects(Effect.objects.filter(run=run, step="tell"), status="unknown", landings=[])
-    refused = unconfirmed(gate, ann(run.team))
-    assert "Nobody knows whether “Tell” was already done" in str(refused)
-    assert [each.done for each in refused.repeats] == [False]
-
-
 def test_the_inbox_names_what_was_done_again_on_order_as_the_gate_does(ledger: str) -> None:
     """The gate asked to confirm an abandoned effect that was not redone yet, and its row in the inbox left it out."""
     run, gate = asked_again(ledger)
     change_effects(Effect.objects.filter(run=run, step="book"), status="abandoned", landings=[])
+    change_effects(Effect.objects.filter(run=run, step="tell"), status="unknown", landings=[])
     told = GateImpacts(gate, gate.standing().card, []).approve()
     [beside] = impact_sources.beside([gate]).values()
     assert {each.effect for each in beside} == {each.effect for each in told.repeats}
     assert [each.done for each in beside if each.step == "book"] == [False]
+    refused = unconfirmed(gate, ann(run.team))
+    assert "Nobody knows whether “Tell” was already done" in str(refused)
+    assert {each.step: each.done for each in refused.repeats}["tell"] is False
 
 
 def test_a_deadline_lets_nothing_be_done_once_more(ledger: str) -> None:
@@ -248,29 +243,21 @@ def words_of(page: str) -> str:
     return " ".join(re.sub("<[^>]+>", "", page).split())
 
 
-def test_what_a_rejection_undoes_is_on_the_list(ledger: str) -> None:
+def test_what_a_rejection_undoes_is_on_the_list_and_no_more_than_that_is_undone(ledger: str) -> None:
     """It said that nothing runs, and the money was given back."""
     run, gate = asked_once_more(ledger)
     client = signed_in(ann(run.team))
     page = preview(client, [gate], "reject")
     assert "The run stops as rejected; “Pay” and “Book” are undone" in words_of(page)
-    send(client, form(page, verdict="reject", then="stop", second_look=""))
-    advance_to_rest(run)
-    assert [line.split()[0] for line in lines(ledger)] == ["book", "pay", "tell", "refund", "unbook"]
-
-
-def test_what_would_be_undone_since_the_list_was_drawn_is_not(ledger: str) -> None:
-    run, gate = asked_once_more(ledger)
-    client = signed_in(ann(run.team))
-    sent = form(preview(client, [gate], "reject"), verdict="reject", then="stop", second_look="")
-    number, seen, shown = sent["choice"][0].split(":")
-    less = {**sent, "choice": [f"{number}:{seen}:{shown[:32]}"]}  # as if the list had named less
+    told = form(page, verdict="reject", then="stop", second_look="")
+    number, seen, shown = told["choice"][0].split(":")
+    less = {**told, "choice": [f"{number}:{seen}:{shown[:32]}"]}  # as if the list had named less
     assert "The effect of your decision changed after you opened this page." in words_of(send(client, less))
     assert Gate.objects.get(pk=gate.pk).status == "open"
     assert "refund" not in Path(ledger).read_text()
-
-
-WINDOW = dt.timedelta(minutes=2)
+    send(client, form(preview(client, [gate], "reject"), verdict="reject", then="stop", second_look=""))
+    advance_to_rest(run)
+    assert [line.split()[0] for line in lines(ledger)] == ["book", "pay", "tell", "refund", "unbook"]
 
 
 def test_nothing_is_performed_before_the_sweeper_ends_the_window_and_once_after_it(ledger: str) -> None:
@@ -313,42 +300,6 @@ def test_what_would_be_repeated_by_then_and_nobody_confirmed_is_not_let_run(ledg
     assert now(other).status == "decided"
 
 
-def made_of(*titles: str, **more: Any) -> Repeat:
-    return Repeat(effect=3, step="reply", titles=titles, run=7, checkpoint=8, **more)
-
-
-def sentence(*titles: str, **more: Any) -> str:
-    return sentences.told(made_of(*titles, **more), at="at 16:18", here=7)
-
-
-def test_a_mail_that_went_out_is_said_to_go_out_again_and_what_may_come_to_may() -> None:
-    assert sentence("Send an e-mail") == "An e-mail was already sent at 16:18 (checkpoint 8). Approving sends it again."
-    assert sentence("Pay the refund") == "The refund was already paid at 16:18 (checkpoint 8). Approving pays it again."
-
-    assert sentence("Send an e-mail", certain=False).endswith("Approving may send it again.")
-    assert sentence("Send an e-mail", done=False) == (
-        "Nobody knows whether an e-mail was already sent at 16:18 (checkpoint 8). Approving could send it twice."
-    )
-
-    assert sentence("Reply to the customer", "Send an e-mail").startswith("An e-mail was already sent")
-    assert sentence("Reply to the customer") == (
-        "“Reply to the customer” was already done at 16:18 (checkpoint 8). Approving does it again."
-    )
-    assert sentence("Überweisung ausführen").startswith("“Überweisung ausführen” was already done")
-
-
-@pytest.mark.parametrize(
-    ("title", "third"),
-    [
-        ("Pay a refund", "pays a refund"), ("Send an e-mail", "sends an e-mail"),
-        ("Reply to the customer", "replies to the customer"), ("Publish the page", "publishes the page"),
-        ("Überweisung", "“Überweisung”"), ("Refund", "refunds"),
-    ],
-)  # fmt: skip
-def test_a_title_says_what_a_yes_does(title: str, third: str) -> None:
-    assert verbs.third(title) == third
-
-
 def of_two(**more: Any) -> tuple[Gate, User, User]:
     team = make_team()
     return make_gate(policy=make_policy(team, quorum=2), **more), ann(team), bob(team)
@@ -359,6 +310,8 @@ def test_a_vote_that_became_the_last_one_is_refused_and_shown_anew_with_what_was
     gate, first, second = of_two()
     form = form_of(gate, comment="Looks right to me.")
     decide(gate, first)
+    silent = {name: text for name, text in form.items() if not name.startswith("shown.")}
+    assert post(second, gate, silent).status_code == 409, "a page that says nothing of what it showed"
     refused = post(second, gate, form)
     assert refused.status_code == 409
     page = refused.content.decode()
@@ -367,7 +320,7 @@ def test_a_vote_that_became_the_last_one_is_refused_and_shown_anew_with_what_was
     assert "Yours is the last approval needed: it takes effect immediately" in page
     gate.refresh_from_db()
     assert (gate.status, gate.decisions.count()) == ("open", 1)
-    [event] = Event.objects.filter(subject=gate.subject, kind="decision.refused")
+    event = Event.objects.filter(subject=gate.subject, kind="decision.refused").latest("pk")
     assert json.loads(bytes(event.data)) | {"kind": "impact_changed", "last": True} == json.loads(bytes(event.data))
     again = form_of(gate, comment="Looks right to me.", key=form["key"])
     assert post(second, gate, again).status_code == 303
@@ -398,38 +351,19 @@ def test_an_edit_is_the_first_vote_on_what_it_makes_so_it_waits_whatever_was_sho
     assert (gate.status, gate.proposal) == ("open", 3)
 
 
-def test_a_page_that_says_nothing_of_what_it_showed_lets_nothing_happen() -> None:
-    team = make_team()
-    gate = make_gate(team=team)
-    form = {name: text for name, text in form_of(gate).items() if not name.startswith("shown.")}
-    assert post(ann(team), gate, form).status_code == 409
-    gate.refresh_from_db()
-    assert gate.status == "open"
-
-
 def test_over_the_api_a_decision_carries_what_was_foretold_and_a_token_is_held_to_the_same() -> None:
     gate, first, second = of_two()
     told = ask(second, f"/api/gates/{gate.pk}/impacts")["items"][0]
     assert (told["choice"], told["left"]) == ("approve", 1)
     assert post_json(first, gate, verdict="approve").status_code == 201
-    answer = post_json(second, gate, verdict="approve", shown=told["shown"])
-    problem = refusal(answer, 409)
+    problem = refusal(post_json(second, gate, verdict="approve", shown=told["shown"]), 409)
     assert (problem["code"], problem["impact"]["asks"]) == ("impact_changed", "")
     assert "last approval needed" in problem["detail"]
-    now = ask(second, f"/api/gates/{gate.pk}/impacts")["items"][0]
-    assert now["left"] == 0
-    assert post_json(second, gate, verdict="approve", shown=now["shown"]).json()["gate"]["status"] == "decided"
-
-    gate, first, second = of_two()
-    shown = ask(second, f"/api/gates/{gate.pk}/impacts")["items"][0]["shown"]
-    decide(gate, first)
-    _, sent = make_token(second)
-    seen = bytes(gate.standing().digest).hex()
-    address, body = f"/api/gates/{gate.pk}/decisions", {"seen": seen, "verdict": "approve"}
-    client = bearing(sent)
-    assert client.post(address, {**body, "shown": shown}, content_type="application/json").status_code == 409
-    assert client.post(address, {**body, "shown": "zz"}, content_type="application/json").status_code == 422
-    assert client.post(address, body, content_type="application/json").status_code == 201
+    assert ask(second, f"/api/gates/{gate.pk}/impacts")["items"][0]["left"] == 0
+    client, address = bearing(make_token(second)[1]), f"/api/gates/{gate.pk}/decisions"
+    body = {"seen": bytes(gate.standing().digest).hex(), "verdict": "approve"}
+    for shown, status in (({"shown": told["shown"]}, 409), ({"shown": "zz"}, 422), ({}, 201)):
+        assert client.post(address, {**body, **shown}, content_type="application/json").status_code == status
     gate.refresh_from_db()
     assert gate.status == "decided"
 

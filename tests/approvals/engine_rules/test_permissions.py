@@ -17,6 +17,15 @@ ONE = StepSpec("pay", kind="effect", guarded=True)
 SEVERAL = StepSpec("pay", kind="effect", guarded=True, action="now")
 PLAN = PlanSpec("robo", "1", steps=(StepSpec("review", kind="gate", allows=("pay",)), ONE))
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+NO = SettledAction(verdict="reject", by="Ann")
+CARD = [
+    Action(id="x", title="X", effect="mail"),
+    Action(id="a", title="A", effect="pay"),
+    Action(id="b", title="B", effect="pay", settled=NO),
+]
+LATER = NOON + timedelta(hours=1)
+BESIDE = replace(PLAN, steps=(*PLAN.steps, StepSpec("legal", kind="gate", allows=("pay",), waits=False)))
+ASKED, OTHER, RAN = ("recovery", "pay"), ("recovery", "reply"), ("step", "pay")
 
 
 class Asked(NamedTuple):
@@ -52,14 +61,6 @@ def test_the_newest_gate_that_could_allow_the_effect_decides(
     assert permissions.last_allowing(closed, PLAN, effect, now=now) is found
 
 
-NO = SettledAction(verdict="reject", by="Ann")
-CARD = [
-    Action(id="x", title="X", effect="mail"),
-    Action(id="a", title="A", effect="pay"),
-    Action(id="b", title="B", effect="pay", settled=NO),
-]
-
-
 @pytest.mark.parametrize(
     ("kind", "effect", "now", "found"),
     [
@@ -77,8 +78,6 @@ def test_only_a_decision_by_action_refuses_one_while_the_run_goes_on(
     assert (refused.id if refused else None) == found
 
 
-LATER = NOON + timedelta(hours=1)
-BESIDE = replace(PLAN, steps=(*PLAN.steps, StepSpec("legal", kind="gate", allows=("pay",), waits=False)))
 REFUSED = Asked("review", lets_run=True, kind="mixed", refusing=[CARD[2]], closed_at=LATER)
 LAST = Asked("legal", lets_run=True, opened_at=NOON, closed_at=LATER)
 
@@ -100,9 +99,6 @@ def test_of_gates_open_side_by_side_the_one_that_refuses_decides(
 ) -> None:
     last = LAST if plan is BESIDE else REVIEW
     assert permissions.last_allowing([last, before], plan, SEVERAL, now=now) == (found or REVIEW)
-
-
-ASKED, OTHER, RAN = ("recovery", "pay"), ("recovery", "reply"), ("step", "pay")
 
 
 @pytest.mark.parametrize(

@@ -43,12 +43,10 @@ class Recorded:
 
     @property
     def head(self) -> CheckpointHeader:
-        """The newest checkpoint of the run."""
         return [each for each in self.places.values() if each.run_id == self.run][-1]
 
     @property
     def now(self) -> SavedState:
-        """The state at the head."""
         return self.states[self.head.id]
 
     def at(self, next_step: str) -> CheckpointHeader:
@@ -57,7 +55,6 @@ class Recorded:
         return [each for each in mine if each.next_step == next_step][-1] if next_step else mine[0]
 
     def path(self, to: CheckpointHeader) -> RunPath:
-        """The path that ends at a checkpoint."""
         return RunPath.within(to.id, self.places)
 
     def ran(self, step: str, writes: Writes = NOTHING, goto: str | None = None) -> Recorded:

@@ -43,7 +43,6 @@ def said(told: Impact, *, kept: bool = False) -> list[str]:
 
 
 def rewind(made: Recorded, to: str) -> Impact:
-    """What sending the run back to a step would do."""
     return impact(made.history(), made.target(to, rewind=True))
 
 
@@ -53,7 +52,6 @@ def edit(made: Recorded, before: str, **writes: Any) -> Impact:
 
 
 def fork(made: Recorded, before: str, **writes: Any) -> Impact:
-    """What a fork from before a step would do."""
     return impact(made.history(), made.target(before, fork=True, **writes))
 
 
@@ -63,7 +61,6 @@ def choices(made: Recorded, **writes: Any) -> GateChoices:
 
 
 def approve(made: Recorded, **writes: Any) -> Impact:
-    """What a yes would do, with an edit."""
     found, decision = choices(made, **writes), "edited" if writes else "approved"
     start = found.reached(writes.keys())
     if start is None:
@@ -74,7 +71,6 @@ def approve(made: Recorded, **writes: Any) -> Impact:
 
 
 def stop(made: Recorded) -> Impact:
-    """What a rejection that ends the run would do."""
     found = choices(made)
     return impact(found.history, found.stopping())
 
@@ -87,5 +83,4 @@ def going_back(made: Recorded, to: str) -> MoveTarget:
 
 
 def back(made: Recorded, to: str) -> Impact:
-    """What that would do."""
     return impact(made.history(), going_back(made, to))

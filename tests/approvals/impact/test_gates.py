@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, cast
 
-import pytest
 from pydantic import BaseModel
 
 from agents import Agent, Card
@@ -34,6 +33,18 @@ from tests.factories.driven_runs import advance, make_run, open_gate
 
 ASKED = plan(step("draft", "x", "text"), gate("review", "text", allows=("send",), asks=True),
              effect("send", "text", "sent", guarded=True))  # fmt: skip
+STEPS = plan(step("load", "x", "y"), effect("pay", "y", "paid", guarded=True), step("end", "paid", "z"),
+             gate("review", "y", allows=("pay",)))  # fmt: skip
+NOW = SavedState({"x": 1, "y": 2}, {"x": of_value(1), "y": of_value(2)}, StretchDigest)
+TRIP = plan(
+    step("draft", "x", "offer"), gate("review", "offer", allows=("book", "pay"), edits=("offer", "note"), asks=True),
+    effect("book", "offer", "room", guarded=True), step("count", "room", "sum"),
+    effect("pay", "sum", "paid", guarded=True), step("end", "paid"),
+)  # fmt: skip
+COUNTED = plan(
+    gate("review", "offer", allows=("book", "pay"), asks=True), effect("book", "offer size", "room", guarded=True),
+    step("count", "room rate", "sum"), effect("pay", "sum offer", "paid", guarded=True), step("end", "paid"),
+)  # fmt: skip
 
 
 def sent() -> Recorded:
@@ -78,34 +89,17 @@ def test_when_nobody_answers_the_run_goes_where_the_plan_says_or_ends() -> None:
         assert told.ends
 
 
-STEPS = plan(step("load", "x", "y"), effect("pay", "y", "paid", guarded=True), step("end", "paid", "z"),
-             gate("review", "y", allows=("pay",)))  # fmt: skip
-NOW = SavedState({"x": 1, "y": 2}, {"x": of_value(1), "y": of_value(2)}, StretchDigest)
-
-
-ANSWERS = [
-    ("happened", ["stands pay", "will end", "may ask review on review"]),
-    ("not_happened", ["will pay", "will end", "may ask review on review"]),
-    ("stop", []),
-]
-
-
-@pytest.mark.parametrize(("choice", "expected"), ANSWERS)
-def test_each_answer_about_an_effect_in_doubt_is_told(choice: str, expected: list[str]) -> None:
+def test_each_answer_about_an_effect_in_doubt_is_told() -> None:
     here = input_digest(STEPS.step("pay"), NOW.fields)
     row = EffectFact(id=7, run=1, step="pay", input_digest=here, occurrence=0, status="unknown", undo="cancel")
     fact = GateFact(id=3, run=1, seq=4, step="pay", input_digest=None, recovery=True)
     history = RecordedHistory(plan=STEPS, head=MoveTarget(run=1, next_step="pay"), effects=[row], gates=[fact])
-    target = GateChoices(history, fact, NOW).answering(choice)
-    assert target is not None
-    assert said(impact(history, target)) == expected
-
-
-TRIP = plan(
-    step("draft", "x", "offer"), gate("review", "offer", allows=("book", "pay"), edits=("offer", "note"), asks=True),
-    effect("book", "offer", "room", guarded=True), step("count", "room", "sum"),
-    effect("pay", "sum", "paid", guarded=True), step("end", "paid"),
-)  # fmt: skip
+    told = {name: GateChoices(history, fact, NOW).answering(name) for name in ("happened", "not_happened", "stop")}
+    assert {name: said(impact(history, target)) for name, target in told.items() if target} == {
+        "happened": ["stands pay", "will end", "may ask review on review"],
+        "not_happened": ["will pay", "will end", "may ask review on review"],
+        "stop": [],
+    }
 
 
 def finished() -> Recorded:
@@ -131,16 +125,10 @@ def test_a_yes_goes_on_with_the_effect_for_whose_sake_it_was_opened_and_an_edit_
     assert said(stop(reopened())) == ["undone pay"]
 
 
-@pytest.mark.parametrize("edited", [{}, {"offer": 2}])
-def test_in_a_fork_the_gate_of_its_origin_is_where_an_edit_goes_back_to(edited: dict[str, int]) -> None:
-    told = approve(finished().forked("pay", sum=5).reopened("review").asked("review"), **edited)
-    assert said(told) == (["asks review"] if edited else ["will pay", "may end on pay"])
-
-
-COUNTED = plan(
-    gate("review", "offer", allows=("book", "pay"), asks=True), effect("book", "offer size", "room", guarded=True),
-    step("count", "room rate", "sum"), effect("pay", "sum offer", "paid", guarded=True), step("end", "paid"),
-)  # fmt: skip
+def test_in_a_fork_the_gate_of_its_origin_is_where_an_edit_goes_back_to() -> None:
+    for edited, rows in (({}, ["will pay", "may end on pay"]), ({"offer": 2}, ["asks review"])):
+        made = finished().forked("pay", sum=5).reopened("review").asked("review")
+        assert said(approve(made, **edited)) == rows
 
 
 def counted() -> Recorded:
@@ -156,19 +144,13 @@ def unpaid() -> Recorded:
     return made
 
 
-def test_what_an_approval_leaves_open_is_what_the_effect_is_made_of_after_the_gate() -> None:
+def test_it_needs_another_permission() -> None:
+    """Where what the effect is made of after the gate was changed. It was said to run."""
     assert binding.loose_names(COUNTED, gate_step="review", effect="pay") == {"sum", "room", "rate", "offer", "size"}
-    assert binding.loose_names(COUNTED, gate_step="review", effect="book") == set()
-    assert binding.loose_names(COUNTED, gate_step="pay", effect="pay") == set(), (
-        "one that asked about the effect itself"
-    )
-    assert binding.loose_names(COUNTED, gate_step="lost", effect="pay") == set()
-
-
-@pytest.mark.parametrize("changed", [{"sum": 5}, {"rate": 2}])
-def test_it_needs_another_permission(changed: dict[str, Any]) -> None:
-    """It was said to run."""
-    assert said(edit(unpaid(), "pay", **changed))[:2] == ["may pay on review", "asks review"]
+    for gate_step, effect_step in (("review", "book"), ("pay", "pay"), ("lost", "pay")):
+        assert binding.loose_names(COUNTED, gate_step=gate_step, effect=effect_step) == set()
+    for changed in ({"sum": 5}, {"rate": 2}):
+        assert said(edit(unpaid(), "pay", **changed))[:2] == ["may pay on review", "asks review"]
 
 
 class Quiet(Agent):

@@ -37,7 +37,7 @@ from checkpoints.events import commit_order, event_log
 from checkpoints.models import Event, Run
 from checkpoints.values.canonical_json import encode_canonical
 from tests.approvals.admin.test_people_admin import account_form, team_form
-from tests.approvals.live.test_socket import socket, tell
+from tests.approvals.live.test_socket import a_member, happens, socket
 from tests.factories import ann, bob, eve, make_gate, make_policy, make_run, make_team, make_user
 from tests.factories.people import READER, REVIEWER
 from tests.harness import horizon
@@ -46,6 +46,9 @@ from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import confirmed, session_of
 
 RIGHTS = ("checkpoints.view_run", "approvals.decide_gate", "approvals.view_gate")
+READS = ("checkpoints.view_run",)
+BY = Actor("user:7", "Ann")
+MOST = 6
 
 
 def cast() -> tuple[list[User], list[Gate], list[Run]]:
@@ -120,33 +123,24 @@ def test_a_cookie_that_is_no_key_fails_nobody_who_asks_beside_it() -> None:
     odd.update({"_auth_user_id": "²", "_auth_user_backend": "django.contrib.auth.backends.ModelBackend"})
     odd.save()
     keys = [session_of(reader), "\0aaaaaaaaaa", "é" * 32, "a" * 9000, odd.session_key]
-    answers = accesses([WatchedPage(key) for key in keys])
-    assert [access.user if access else None for access in answers] == [reader, None, None, None, None]
-
-
-def test_junk_is_no_subject() -> None:
     junk = {"gate:", "gate:-1", "gate:1:2", "gate:٣", "run:1e3", "looking:4", f"run:{'9' * 30}", "", "gate"}
-    (access,) = accesses([WatchedPage(session_of(ann(make_team())), frozenset(junk))])
-    assert isinstance(access, Access)
-    assert access.watched == frozenset()
+    found, *others = accesses([WatchedPage(key, frozenset(junk)) for key in keys])
+    assert isinstance(found, Access)
+    assert (found.user, found.watched, others) == (reader, frozenset(), [None] * 4)
 
 
-def test_a_thousand_pages_take_as_many_statements_as_one() -> None:
+def test_many_pages_take_as_many_statements_as_one() -> None:
     people, gates, runs = cast()
     keys = [session_of(person) for person in people]
-    with sent() as one:
-        accesses([WatchedPage(keys[0], frozenset({f"gate:{gates[0].pk}", f"run:{runs[0].pk}"}))])
     every = frozenset({f"gate:{gate.pk}" for gate in gates} | {f"run:{run.pk}" for run in runs})
+    with sent() as one:
+        accesses([WatchedPage(keys[0], every)])
     with sent() as many:
-        accesses([WatchedPage(keys[n % len(keys)], every) for n in range(1000)])
+        accesses([WatchedPage(keys[n % len(keys)], every) for n in range(100)])
     assert len(many) == len(one) == 5
 
 
-READS = ("checkpoints.view_run",)
-
-
 def order(address: str, form: dict[str, object]) -> None:
-    """Have an administrator send a form."""
     assert confirmed(make_user("Root", superuser=True)).post(address, form).status_code == 302
 
 
@@ -176,39 +170,29 @@ LOSSES = [leaves_by_their_own_page, leaves_by_the_teams_page, whose_team_may_les
 
 
 @pytest.mark.parametrize("lose", LOSSES, ids=lambda each: str(each.__name__))
-async def test_who_may_no_longer_see_a_team_hears_no_title_of_it(lose: Callable[[User, Group], None]) -> None:
+async def test_who_may_no_longer_see_a_team_hears_no_title_of_it(lose: Callable[[User, Group], object]) -> None:
     team = await database_sync_to_async(make_team)(may=READS)
     member = await database_sync_to_async(make_user)("Mem", team)
     async with socket(member) as page:
-        since = await database_sync_to_async(commit_order.newest_cursor)()
-        await database_sync_to_async(lose)(member, team)
-        await database_sync_to_async(make_gate)(team=team)
-        await tell(since)  # the change and the gate in one batch
+        await happens(lambda: (lose(member, team), make_gate(team=team)))  # in one batch
         assert [fact["kind"] for fact in await page.hear_all()] == []
 
 
 async def test_the_page_of_an_account_that_was_switched_off_is_closed() -> None:
-    member = await database_sync_to_async(make_user)("Mem", await database_sync_to_async(make_team)())
+    member, team = await a_member()
     async with socket(member) as page:
-        since = await database_sync_to_async(commit_order.newest_cursor)()
-        await database_sync_to_async(is_switched_off)(member, Group())
-        await tell(since)
+        await happens(lambda: is_switched_off(member, team))
         assert await page.closed_with() == REVOKED
 
 
 async def test_who_joins_a_team_hears_of_it_from_then_on() -> None:
     team = await database_sync_to_async(make_team)(may=READS)
     newcomer = await database_sync_to_async(make_user)("New")
+    address = reverse("admin:auth_group_change", args=[team.pk])
     async with socket(newcomer) as page:
-        since = await database_sync_to_async(commit_order.newest_cursor)()
-        address = reverse("admin:auth_group_change", args=[team.pk])
-        form = await database_sync_to_async(team_form)(team, team.name, [newcomer], list(READS))
-        await database_sync_to_async(order)(address, form)
-        await tell(since)
+        await happens(lambda: order(address, team_form(team, team.name, [newcomer], list(READS))))
         assert await page.hear_all() == []
-        since = await database_sync_to_async(commit_order.newest_cursor)()
-        gate = await database_sync_to_async(make_gate)(team=team)
-        await tell(since)
+        gate = await happens(lambda: make_gate(team=team))
         assert gate.subject in {fact["subject"] for fact in await page.hear_all()}
 
 
@@ -220,17 +204,11 @@ async def test_who_stands_in_hears_it_while_they_do() -> None:
         made = away.make(ann, delegate=nina, starts=start, ends=start + timedelta(days=1))
         return nina, make_policy(make_team(), groups=(finance,)), made
 
-    async def heard_after(change: Callable[[], object]) -> list[str]:
-        since = await database_sync_to_async(commit_order.newest_cursor)()
-        await database_sync_to_async(change)()
-        gate: Gate = await database_sync_to_async(make_gate)(policy=policy)
-        await tell(since)
-        return [fact["kind"] for fact in await page.hear_all() if fact["subject"] == gate.subject]
-
     nina, policy, made = await database_sync_to_async(begin)()
     async with socket(nina) as page:
-        assert await heard_after(lambda: None) == ["gate.opened"]
-        assert await heard_after(lambda: away.end(made, by=made.person)) == []
+        for change, kinds in ((lambda: None, ["gate.opened"]), (lambda: away.end(made, by=made.person), [])):
+            _, gate = await happens(lambda change=change: (change(), make_gate(policy=policy)))  # type: ignore[misc]
+            assert [each["kind"] for each in await page.hear_all() if each["subject"] == gate.subject] == kinds
 
 
 @pytest.mark.parametrize(
@@ -239,7 +217,7 @@ async def test_who_stands_in_hears_it_while_they_do() -> None:
     ids=lambda each: getattr(each, "__name__", None),
 )
 async def test_who_stands_in_for_somebody_who_may_no_longer_hears_no_title_either(
-    lose: Callable[[User, Group], None], policies: list[str]
+    lose: Callable[[User, Group], object], policies: list[str]
 ) -> None:
     def begin() -> tuple[User, User, Group, Policy]:
         finance, common = make_team("Finance", may=REVIEWER), make_team("Common", may=READER)
@@ -250,14 +228,9 @@ async def test_who_stands_in_for_somebody_who_may_no_longer_hears_no_title_eithe
 
     ann, nina, finance, policy = await database_sync_to_async(begin)()
     async with socket(nina) as page:
-        since = await database_sync_to_async(commit_order.newest_cursor)()
-        before: Gate = await database_sync_to_async(make_gate)(policy=policy)
-        await tell(since)
+        before = await happens(lambda: make_gate(policy=policy))
         assert before.subject in {fact["subject"] for fact in await page.hear_all()}
-        since = await database_sync_to_async(commit_order.newest_cursor)()
-        await database_sync_to_async(lose)(ann, finance)
-        gate: Gate = await database_sync_to_async(make_gate)(policy=policy)
-        await tell(since)
+        _, gate = await happens(lambda: (lose(ann, finance), make_gate(policy=policy)))
         assert gate.subject not in {fact["subject"] for fact in await page.hear_all()}
 
 
@@ -281,10 +254,6 @@ async def test_who_loses_access_while_their_page_connects_is_replayed_nothing_of
     monkeypatch.setattr(consumer, "look_back", later)
     async with socket(member, after=since) as page:
         assert [fact["kind"] for fact in await page.hear_all()] == []
-
-
-BY = Actor("user:7", "Ann")
-MOST = 6
 
 
 @pytest.fixture(autouse=True)
@@ -407,17 +376,25 @@ def make_event(kind: str, subject: str, *, data: dict[str, Any] | None = None, *
     return Event(kind=kind, subject=subject, data=encode_canonical(data or {}), **(given | fields))
 
 
-def test_a_saved_step_is_told_to_pages_that_show_the_run_and_to_nobody_else() -> None:
-    assert audience(make_event("checkpoint.saved", "checkpoint:x")) == ["run.7"]
+NOWHERE = {"run_id": None, "team_id": None}
 
 
-def test_a_gate_is_told_to_its_team_its_reviewers_and_the_pages_that_show_it() -> None:
-    found = audience(make_event("gate.opened", "gate:42", data={"reviewers": [3, 8, "x", None]}))
-    assert found == ["team.3", "reviewers.3", "reviewers.8", "gate.42", "run.7"]
+AUDIENCES: list[tuple[str, str, dict[str, Any], dict[str, Any], list[str]]] = [
+    ("checkpoint.saved", "checkpoint:x", {}, {}, ["run.7"]),
+    ("gate.opened", "gate:42", {"reviewers": [3, 8, "x", None]}, {},
+     ["team.3", "reviewers.3", "reviewers.8", "gate.42", "run.7"]),
+    ("run.started", "run:7", {"reviewers": [8]}, {}, ["team.3", "run.7"]),
+    ("user.changed", "user:5", {}, NOWHERE, ["user.5", "lends.5"]),
+    ("delegation.ended", "delegation:1", {"delegate": "user:6"}, NOWHERE, ["user.6", "lends.6"]),
+    ("team.changed", "team:3", {"joined": [7], "left": [8]}, {"run_id": None},
+     ["user.7", "lends.7", "user.8", "lends.8", "reviewers.3", "lent.3", "team.3"]),
+    ("seal.made", "seal:1", {}, NOWHERE, []),
+]  # fmt: skip
 
 
-def test_a_run_is_told_to_its_team_and_not_to_reviewers_that_its_data_name() -> None:
-    assert audience(make_event("run.started", "run:7", data={"reviewers": [8]})) == ["team.3", "run.7"]
+def test_an_event_is_told_to_those_whom_it_is_about_and_to_nobody_else() -> None:
+    for kind, subject, data, fields, told in AUDIENCES:
+        assert audience(make_event(kind, subject, data=data, **fields)) == told, kind
 
 
 def test_who_waits_for_a_signal_hears_of_signals_and_of_the_runs_end_alone() -> None:
@@ -426,19 +403,6 @@ def test_who_waits_for_a_signal_hears_of_signals_and_of_the_runs_end_alone() -> 
         assert audience(make_event(kind, "run:7")) == ["team.3", "run.7", "signals.7"]
     for kind in ("checkpoint.saved", "run.waiting", "run.queued", "timer.skipped", "gate.opened"):
         assert "signals.7" not in audience(make_event(kind, "run:7"))
-
-
-def test_a_change_of_access_is_told_to_those_whom_it_is_about_and_to_whoever_stands_in_for_them() -> None:
-    user = make_event("user.changed", "user:5", run_id=None, team_id=None)
-    assert audience(user) == ["user.5", "lends.5"]
-    lent = make_event("delegation.ended", "delegation:1", run_id=None, team_id=None, data={"delegate": "user:6"})
-    assert audience(lent) == ["user.6", "lends.6"]
-    team = make_event("team.changed", "team:3", run_id=None, data={"joined": [7], "left": [8]})
-    assert audience(team) == ["user.7", "lends.7", "user.8", "lends.8", "reviewers.3", "lent.3", "team.3"]
-
-
-def test_an_event_of_no_team_and_no_run_is_told_to_nobody() -> None:
-    assert audience(make_event("seal.made", "seal:1", run_id=None, team_id=None)) == []
 
 
 def test_a_fact_says_what_happened_and_carries_nothing_else_of_the_data() -> None:
@@ -465,22 +429,9 @@ class Slow:
 
 
 async def asked_by(slow: Slow, batches: int) -> None:
-    """Wait until so many batches have been begun."""
     async with asyncio.timeout(30):
         while len(slow.batches) < batches:
             await asyncio.sleep(0)
-
-
-async def test_what_is_asked_meanwhile_is_answered_in_one_batch_each_with_its_own() -> None:
-    slow = Slow()
-    ask = Batched(slow.answer)
-    first = asyncio.create_task(ask(1))
-    await asked_by(slow, 1)
-    later = [asyncio.create_task(ask(n)) for n in (2, 3, 4)]
-    await asyncio.sleep(0)
-    slow.turns.release(2)
-    assert await asyncio.gather(first, *later) == [10, 20, 30, 40]
-    assert slow.batches == [[1], [2, 3, 4]]
 
 
 async def test_a_storm_is_answered_in_batches_of_a_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,6 @@ def read_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def mails(settings: Any) -> Iterator[MailServer]:
-    """Return a mail server to which this process sends."""
     logging.getLogger("mail.log").setLevel(logging.WARNING)
     server = MailServer()
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"

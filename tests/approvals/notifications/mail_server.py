@@ -73,14 +73,12 @@ class MailServer(Refusing):
 
 
 def text_of(mail: EmailMessage) -> str:
-    """The mail's plain text."""
     part = mail.get_body(("plain",))
     assert part is not None
     return str(part.get_content())
 
 
 def html_of(mail: EmailMessage) -> str:
-    """The mail's HTML."""
     part = mail.get_body(("html",))
     assert part is not None
     return str(part.get_content())

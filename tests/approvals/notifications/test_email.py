@@ -30,14 +30,11 @@ from .channel_contract import ChannelContract, make_message
 from .mail_server import MailServer, html_of, text_of
 
 ANSWERS = {Result.LATER: "450 4.2.1 try again", Result.REFUSED: "550 5.1.1 no such mailbox"}
-
-
 TO = NoticeAddress(channel="email", value="ann@example.org", label="ann@example.org", person=1, name="Ann Okafor")
+REACHED = {"number": 0, "title": 1, "facts": 2, "all": 3}
 
 
 class MailRig:
-    """A real server, and Ann."""
-
     def __init__(self, server: MailServer, person: User) -> None:
         self.channel, self.person, self.server = Email(), person, server
 
@@ -153,9 +150,6 @@ def test_what_is_no_address_is_refused_for_good(mails: MailServer) -> None:
 def test_replies_are_judged_by_their_codes(error: Exception, result: Result, word: str) -> None:
     receipt = judged(error)
     assert (receipt.result, receipt.word) == (result, word)
-
-
-REACHED = {"number": 0, "title": 1, "facts": 2, "all": 3}
 
 
 def built(gate: Gate, kind: NoticeKind = NoticeKind.ASKED, **more: Any) -> NoticeMessage:

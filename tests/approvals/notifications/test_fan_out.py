@@ -12,13 +12,13 @@ from approvals.assignments import away, claims
 from approvals.assignments.escalating import escalate
 from approvals.assignments.reassigning import reassign
 from approvals.gates import closing
-from approvals.models import Escalation, Notice, NoticeCursor, NotificationPreference, Policy, Profile
+from approvals.models import ChannelAddress, Escalation, Notice, NoticeCursor, NotificationPreference, Policy, Profile
 from approvals.notifications import channel, digest, due, fan_out, notifying
 from approvals.notifications.channel import NoticeAddress
 from approvals.notifications.email import Email
+from approvals.notifications.message import NoticeMessage
 from checkpoints import actors
 from checkpoints.actors import SYSTEM
-from checkpoints.events import event_log
 from tests.factories import (
     ann,
     bob,
@@ -29,7 +29,6 @@ from tests.factories import (
     make_card,
     make_gate,
     make_policy,
-    make_run,
     make_team,
     make_user,
     mira,
@@ -44,6 +43,35 @@ HOUR = dt.timedelta(hours=1)
 def chooses(user: User, **fields: object) -> NotificationPreference:
     made: NotificationPreference = NotificationPreference.objects.create(user=user, **fields)
     return made
+
+
+def message_of(notice: Notice) -> NoticeMessage:
+    [out] = due.prepare(Email(), [notice]).outgoing
+    return out.message
+
+
+def dropped_as(notice: Notice) -> list[object]:
+    return [end.columns[3] for end in due.prepare(Email(), [notice]).ends]
+
+
+@pytest.mark.parametrize(("end", "word"), [("expire", "expired"), ("withdraw", "withdrawn"), ("decide", "decided")])
+def test_a_gates_end_is_told_and_drops_what_was_planned(end: str, word: str) -> None:
+    team = make_team()
+    chooses(ann(team), choices={"decided": {"email": "low"}})
+    gate = make_gate(policy=make_policy(team, name="default", deadline=4 * HOUR), team=team)
+    fanned()
+    assert gate.deadline is not None
+    assert Notice.objects.get(gate=gate, kind="reminder").next_attempt_at == gate.deadline - HOUR
+    if end == "expire":
+        closing.pass_deadline(gate)
+        closing.expire(gate)
+    elif end == "withdraw":
+        closing.withdraw(gate, by=SYSTEM, reason="no need")
+    else:
+        decide(gate, by=make_user("Nina", team))
+    fanned()
+    assert people(gate, "decided") == {"Ann"}
+    assert rows(gate)[:2] == [("asked", "Ann", "dropped", word), ("reminder", "Ann", "dropped", word)]
 
 
 def test_a_gate_tells_those_who_may_decide_it_and_whoever_started_it_only_how_it_ended() -> None:
@@ -101,35 +129,6 @@ def test_people_are_told_as_they_chose() -> None:
     assert people(own, "asked") == people(own, "decided") == set(), "nobody is told of what they did themselves"
 
 
-def test_a_deadline_plans_a_reminder_and_a_decision_drops_it() -> None:
-    team = make_team()
-    reviewer = ann(team)
-    gate = make_gate(policy=make_policy(team, name="default", deadline=4 * HOUR), team=team)
-    fanned()
-    reminder = Notice.objects.get(gate=gate, kind="reminder")
-    assert gate.deadline is not None
-    assert reminder.next_attempt_at == gate.deadline - HOUR
-    decide(gate, by=reviewer)
-    fanned()
-    assert rows(gate) == [("asked", "Ann", "dropped", "decided"), ("reminder", "Ann", "dropped", "decided")]
-
-
-@pytest.mark.parametrize("end", ["expire", "withdraw"])
-def test_a_gate_that_nobody_decided_is_told_too(end: str) -> None:
-    team = make_team()
-    chooses(ann(team), choices={"decided": {"email": "low"}})
-    gate = make_gate(policy=make_policy(team, name="default", deadline=HOUR), team=team)
-    fanned()
-    if end == "expire":
-        closing.pass_deadline(gate)
-        closing.expire(gate)
-    else:
-        closing.withdraw(gate, by=SYSTEM, reason="no need")
-    fanned()
-    assert people(gate, "decided") == {"Ann"}
-    assert rows(gate)[0] == ("asked", "Ann", "dropped", {"expire": "expired", "withdraw": "withdrawn"}[end])
-
-
 def test_a_deadline_that_moves_takes_its_reminders_along_in_as_many_statements_for_many_as_for_one() -> None:
     team = make_team()
     ann(team), mira(team)
@@ -175,8 +174,7 @@ def test_whose_approval_an_edit_ends_is_asked_again_and_told_why() -> None:
     fanned()
     [notice] = Notice.objects.all()
     assert (notice.kind, notice.user) == ("asked", first)
-    [out] = due.prepare(Email(), [notice]).outgoing
-    assert "your earlier decision on this gate" in out.message.reason
+    assert "your earlier decision on this gate" in message_of(notice).reason
 
 
 def test_whoever_a_gate_is_handed_to_is_told_though_they_were_asked_before() -> None:
@@ -186,20 +184,17 @@ def test_whoever_a_gate_is_handed_to_is_told_though_they_were_asked_before() -> 
     gate = make_gate(team=team)
     fanned()
     Notice.objects.filter(gate=gate).update(status="sent", next_attempt_at=None)
-    reassign(gate, to=taker, reason="You know this customer.", by=giver)
-    fanned()
-    [notice] = Notice.objects.pending()
-    assert (notice.kind, notice.user) == ("asked", taker)
-    [out] = due.prepare(Email(), [notice]).outgoing
-    assert "Ann Okafor asked you to act on this gate" in out.message.reason
-    Notice.objects.pending().delete()
     giver.user_permissions.add(Permission.objects.get(codename="add_reviewers"))
-    reassign(gate, to=leads, reason="Too much for us.", by=giver)
-    fanned()
-    [notice] = Notice.objects.pending()
-    assert (notice.kind, notice.user) == ("asked", lead)
-    [out] = due.prepare(Email(), [notice]).outgoing
-    assert "because you may decide this gate" in out.message.reason
+    for to, told, words in (
+        (taker, taker, "Ann Okafor asked you to act on this gate"),
+        (leads, lead, "because you may decide this gate"),
+    ):
+        reassign(gate, to=to, reason="Too much for us.", by=giver)
+        fanned()
+        [notice] = Notice.objects.pending()
+        assert (notice.kind, notice.user) == ("asked", told)
+        assert words in message_of(notice).reason
+        Notice.objects.pending().delete()
 
 
 def test_whose_claim_is_taken_over_is_told_by_whom_until_the_gate_ends() -> None:
@@ -214,11 +209,11 @@ def test_whose_claim_is_taken_over_is_told_by_whom_until_the_gate_ends() -> None
     fanned()
     [notice] = Notice.objects.filter(kind="handover")
     assert notice.user == holder
-    [out] = due.prepare(Email(), [notice]).outgoing
-    assert out.message.subject.startswith("Bob Lindqvist took over what you had claimed: ")
-    assert "because you had claimed this gate" in out.message.reason
+    message = message_of(notice)
+    assert message.subject.startswith("Bob Lindqvist took over what you had claimed: ")
+    assert "because you had claimed this gate" in message.reason
     decide(gate, by=taker)
-    assert [end.columns[3] for end in due.prepare(Email(), [notice]).ends] == ["decided"]
+    assert dropped_as(notice) == ["decided"]
 
 
 def test_whoever_decides_for_somebody_who_is_away_is_told_from_when_to_when() -> None:
@@ -232,52 +227,30 @@ def test_whoever_decides_for_somebody_who_is_away_is_told_from_when_to_when() ->
     fanned()
     [notice] = Notice.objects.all()
     assert (notice.kind, notice.user, notice.gate_id) == ("handover", delegate, None)
-    [out] = due.prepare(Email(), [notice]).outgoing
-    assert out.message.subject == "You decide for Ann Okafor while they are away"
-    assert [fact.value[-18:] for fact in out.message.facts] == ["08:30 (Asia/Tokyo)", "09:30 (Asia/Tokyo)"]
+    message = message_of(notice)
+    assert message.subject == "You decide for Ann Okafor while they are away"
+    assert [fact.value[-18:] for fact in message.facts] == ["08:30 (Asia/Tokyo)", "09:30 (Asia/Tokyo)"]
     away.end(made, by=person)
-    assert [end.columns[3] for end in due.prepare(Email(), [notice]).ends] == ["back"]
+    assert dropped_as(notice) == ["back"]
 
 
-def test_what_was_approved_and_does_not_run_is_told_to_who_decided_and_who_started_it() -> None:
-    team = make_team()
-    gate = make_gate(team=team, started_by=bob(team))
-    decide(gate, by=ann(team))
-    fanned()
-    Notice.objects.all().delete()
-    gate.say("gate.not_run", by=SYSTEM, data={"kind": "no_worker"})
-    fanned()
-    assert people(gate, "my_run") == {"Ann", "Bob"}
-    run = make_run(started_by=(starter := ann(make_team())))
-    event_log.record("run.failed", subject=f"run:{run.pk}", by=SYSTEM, run=run)
-    fanned()
-    [notice] = Notice.objects.filter(run=run.pk)
-    assert (notice.kind, notice.user, notice.gate_id) == ("my_run", starter, None)
-
-
-def test_of_two_who_read_the_same_events_only_one_writes() -> None:
+def test_of_two_who_read_the_same_events_one_writes_and_what_dies_before_its_commit_is_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Both had read the cursor: the second wrote everything a second time."""
     team = make_team()
     ann(team)
     gate = make_gate(team=team)
     before = NoticeCursor.current()
-    assert fan_out.fan_out() > 0
-    after = NoticeCursor.current()
-    assert after > before
-    assert not NoticeCursor.move(before, after)
-    assert len(rows(gate)) == 1
-
-
-def test_what_dies_before_its_commit_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    team = make_team()
-    ann(team)
-    gate = make_gate(team=team)
     monkeypatch.setenv("HOLDPOINT_CRASH", "notices_written:fail")
     with pytest.raises(RuntimeError):
         fan_out.fan_out()
     assert rows(gate) == []
     monkeypatch.delenv("HOLDPOINT_CRASH")
-    fanned()
+    assert fan_out.fan_out() > 0
+    after = NoticeCursor.current()
+    assert after > before
+    assert not NoticeCursor.move(before, after)
     assert len(rows(gate)) == 1
 
 
@@ -324,8 +297,6 @@ class Board:
 
 def test_the_place_of_a_team_that_was_added_is_told_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """A gate that was escalated to the directors was told in their own mailboxes alone, and not in their channel."""
-    from approvals.models import ChannelAddress
-
     team, directors, others = make_team(), make_team("Directors"), make_team("Others")
     board, teams = Board(), (team, directors, others)
     made = {each.pk: ChannelAddress.objects.add("board", "x", label="#board", team=each).pk for each in teams}

@@ -37,5 +37,4 @@ def abandoned() -> None:
 
 
 def people(gate: Gate, kind: str) -> set[str]:
-    """First names of those who have a notice of this kind."""
     return set(Notice.objects.filter(gate=gate, kind=kind).values_list("user__first_name", flat=True))

@@ -35,14 +35,6 @@ def with_environment(**facts: Any) -> AgentCode:
     return replace(CODE, environment=EnvironmentFacts(**facts))
 
 
-def test_where_all_is_well_it_is_one_calm_line() -> None:
-    flight = run_preflight(SAVED, CODE)
-    assert (flight.colour, flight.title, flight.reasons) == ("green", "Ready: 6 checks passed", [])
-    assert [each.check for each in flight.findings] == [
-        "checkpoint", "version", "state", "configuration", "libraries", "artifacts",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("saved", "code", "check", "colour", "words"),
     [
@@ -112,8 +104,12 @@ def test_the_gravest_finding_decides_and_comes_first() -> None:
     assert [each.colour for each in flight.in_order] == ["red", "amber", "green", "green", "green", "green"]
 
 
-def test_what_was_not_looked_at_is_never_green() -> None:
-    assert run_preflight(SAVED, NOBODY).colour == "amber"
-    assert run_preflight(SAVED, NOBODY).title == "The agent's code was not checked here"
+def test_all_is_one_calm_line_where_it_is_well_and_never_green_where_it_was_not_looked_at() -> None:
+    flight = run_preflight(SAVED, CODE)
+    assert (flight.colour, flight.title, flight.reasons) == ("green", "Ready: 6 checks passed", [])
+    checks = ["checkpoint", "version", "state", "configuration", "libraries", "artifacts"]
+    assert [each.check for each in flight.findings] == checks
+    flight = run_preflight(SAVED, NOBODY)
+    assert (flight.colour, flight.title) == ("amber", "The agent's code was not checked here")
     assert run_preflight(SAVED, TAKEN).title == "Ready, 1 warning"
     assert Preflight(()).colour == "amber"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.factories import ann
@@ -24,6 +25,7 @@ def size(part: Locator) -> float:
     return float(style(part, "fontSize").removesuffix("px"))
 
 
+@pytest.mark.long
 def test_a_label_is_quoted_beside_the_larger_real_name_and_a_hint_also_after_an_edit_is_put_back(
     new_page: NewPage,
 ) -> None:

@@ -26,17 +26,9 @@ from tests.harness.signed_in_clients import confirmed, form_of, post, signed_in
 from .registered_tools import TITLE, lied
 
 TAG = re.compile(r"<[^>]+>")
-
-
 THEIRS = re.compile(r'<q class="theirs[^"]*">(.*?)</q>', re.DOTALL)
-
-
 PIN = re.compile(r"<dt>(?:(?!<dt>).)*?pin-name(?:(?!</div>).)*", re.DOTALL)
-
-
 COMMIT = re.compile(r'data-for="approve"[^>]*data-commit>\s*<span id="commit-approve">(.*?)</span>', re.DOTALL)
-
-
 LIES = ("verified by Holdpoint", "Internal note", "Invoice number", "Amount (EUR)", "ACME Ltd", "€10.00")
 
 

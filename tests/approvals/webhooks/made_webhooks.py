@@ -5,35 +5,47 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.db.models.functions import Now
+from django.test import Client
 
 from approvals.models import Attempt, Delivery, Gate, Webhook
 from approvals.webhooks import outbox
 from approvals.webhooks.delivering import deliver
 from checkpoints.actors import SYSTEM
-from tests.factories import make_team
+from tests.factories import make_team, make_user
+from tests.harness.signed_in_clients import signed_in
 
 SOON = dt.timedelta(seconds=1)
+MANAGE = ("approvals.manage_webhooks",)
+
+
+def operator(team: Group) -> Client:
+    """Staff who manages the team's webhooks and channels."""
+    user = make_user("Olga Operator", team, may=MANAGE)
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    return signed_in(user)
 
 
 def make_webhook(
     url: str = "https://hooks.example.com/", *, team: Group | None = None, agent: str = ""
 ) -> tuple[Webhook, str]:
-    """A webhook and its secret."""
     return Webhook.objects.make(team=team or make_team(), url=url, agent=agent, purpose="tests", by=SYSTEM)
 
 
 def make_delivery(url: str = "https://hooks.example.com/") -> tuple[Delivery, str]:
     """A message that waits to be sent, and the secret that signs it."""
     webhook, secret = make_webhook(url)
+    return one_more(webhook), secret
+
+
+def one_more(webhook: Webhook) -> Delivery:
     made = outbox.test(webhook, by=SYSTEM)
     assert made is not None
-    return made, secret
+    return made
 
 
 def of(gate: Gate) -> list[Delivery]:
-    """What webhooks are told of a gate, in order."""
     return list(Delivery.objects.filter(gate=gate).order_by("pk"))
 
 
@@ -60,7 +72,6 @@ def sent(delivery: Delivery) -> str:
 
 
 def results(delivery: Delivery) -> list[str]:
-    """What came of each attempt."""
     return list(Attempt.objects.filter(delivery=delivery).order_by("number").values_list("result", flat=True))
 
 

@@ -23,8 +23,6 @@ Answer = Callable[["Handler"], None]
 
 @dataclass(frozen=True)
 class Got:
-    """One request."""
-
     path: str
     headers: dict[str, str]
     body: bytes
@@ -92,8 +90,6 @@ class Receiver(ThreadingHTTPServer):
 
 
 def status(code: int, **headers: str) -> Answer:
-    """This status and nothing else."""
-
     def answer(handler: Handler) -> None:
         handler.send_response(code)
         for name, value in headers.items():
@@ -109,7 +105,6 @@ def cut(handler: Handler) -> None:
 
 
 def junk(handler: Handler) -> None:
-    """What is no HTTP."""
     handler.wfile.write(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
 
 

@@ -40,7 +40,6 @@ def client() -> Client:
 
 
 def dry_run(client: Client) -> tuple[str, str]:
-    """A dry run's address and its page."""
     answer = client.post(f"{PRUNES}dry-runs/")
     assert answer.status_code == 302
     return answer["Location"], client.get(answer["Location"]).content.decode()

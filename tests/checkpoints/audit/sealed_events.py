@@ -25,7 +25,6 @@ NEWEST = 10  # seals: a test makes fewer
 
 
 def say(text: str | None = None, *, team: int | None = None, subject: str = "", **data: object) -> Event:
-    """Record one event."""
     subject = subject or f"test:{secrets.token_hex(8)}"
     by = Actor("user:7", "Ann")
     event_log.record("test.said", subject=subject, by=by, version=3, team_id=team, data={"n": 1, **data}, text=text)
@@ -69,7 +68,6 @@ def earlier() -> int:
 
 
 def found() -> list[str]:
-    """What a verification of the newest seals finds."""
     return [str(problem) for problem in database.verify(after=earlier())]
 
 

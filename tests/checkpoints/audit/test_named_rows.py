@@ -36,6 +36,7 @@ SEAL_COLUMNS = [
     "digest = decode(repeat('00', 32), 'hex')",
 ]  # fmt: skip
 Past = tuple[Event, Event, Event, Seal]
+NO_ORDER = "no proven order to erase it is in the audit"
 
 
 @pytest.fixture(scope="module")
@@ -170,9 +171,6 @@ def test_a_text_that_is_gone_is_named_without_a_proven_order_and_counted_with_on
         assert found() == [gone]
     erase(spoken)
     assert found() == []
-
-
-NO_ORDER = "no proven order to erase it is in the audit"
 
 
 def forge_order(event: Event) -> Event:

@@ -23,7 +23,6 @@ from tests.harness.signed_in_clients import signed_in  # noqa: E402
 
 
 def ask() -> dict[str, Any]:
-    """Open a gate that Ann may decide."""
     team = make_team()
     person = ann(team)
     gate = make_gate(team=team, card=make_card(title="Refund Marit Ellery"))
@@ -32,7 +31,6 @@ def ask() -> dict[str, Any]:
 
 
 def approve(gate: str, person: str) -> dict[str, Any]:
-    """Let somebody approve a gate."""
     decide(Gate.objects.get(pk=gate), User.objects.get(pk=person))
     return {}
 

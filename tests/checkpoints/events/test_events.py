@@ -27,10 +27,11 @@ from tests.factories.stored_runs import STEP, begin, make_run
 from tests.harness import horizon
 
 pytestmark = pytest.mark.whole_database
+INSERT = """INSERT INTO checkpoints_event (kind, subject, version, actor, actor_name, data)
+VALUES ('test.said', %s, 0, 'system', '', '{}')"""
 
 
 def say(text: str | None = None) -> str:
-    """Record one event; its subject."""
     subject = f"test:{secrets.token_hex(8)}"
     event_log.record("test.said", subject=subject, by=Actor("user:7", "Ann"), version=3, data={"n": 1}, text=text)
     return subject
@@ -43,13 +44,8 @@ def read_from(start: Cursor) -> list[str]:
 
 @pytest.fixture
 def other() -> Iterator[psycopg.Connection]:
-    """A second session of the application."""
     with psycopg.connect(os.environ["DATABASE_URL"]) as made:
         yield made
-
-
-INSERT = """INSERT INTO checkpoints_event (kind, subject, version, actor, actor_name, data)
-VALUES ('test.said', %s, 0, 'system', '', '{}')"""
 
 
 def test_an_event_is_read_back_as_it_was_recorded_and_batches_neither_repeat_nor_skip() -> None:
@@ -116,7 +112,6 @@ def test_the_applications_role_cannot_rewrite_the_past_and_may_use_every_other_t
 
 
 def sealed() -> Seal:
-    """A seal over everything settled so far."""
     say("a secret")
     make_run(n=0)
     horizon.reached()

@@ -36,8 +36,6 @@ def say() -> str:
 
 
 class Ear:
-    """What a tailer delivered."""
-
     def __init__(self) -> None:
         self.heard: set[str] = set()
         self.count = 0
@@ -48,7 +46,6 @@ class Ear:
             self.count += 1
 
     async def hears(self, subject: str) -> None:
-        """Wait for a subject."""
         started = time.monotonic()
         while subject not in self.heard:
             assert time.monotonic() - started < PATIENCE, f"not heard within {PATIENCE} s"
@@ -69,7 +66,6 @@ async def listening(ear: Ear, deliver: Deliver | None = None) -> AsyncIterator[T
 
 
 async def subscribed(url: str) -> None:
-    """Wait until somebody listens to the rings."""
     client = redis.Redis.from_url(url)
     while not client.pubsub_numsub(wakeup.channel())[0][1]:
         await asyncio.sleep(0.005)
@@ -196,7 +192,6 @@ def test_steps_ring_at_most_every_tenth_of_a_second(monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def woken() -> Iterator[list[str]]:
-    """Return the names of those who are woken, in order."""
     names: list[str] = []
     with mock.patch.object(wakeup, "publish", side_effect=lambda *_: names.append("pages")):
         yield names

@@ -40,20 +40,10 @@ from tests.harness.signed_in_clients import session_of
 from tests.harness.waiting import PATIENCE, until
 
 SOON = 8.0  # seconds: less than a client of the pool waits, and more than a loaded machine needs
-
-
 AT_ONCE = 8  # connections
-
-
 PAGES = ("/", "/api/runs")  # of people, and of programs
-
-
 CONNECTIONS = 2  # of a small pool
-
-
 ENDED = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = %s"
-
-
 StartWeb = Callable[..., tuple[Service, str]]
 
 
@@ -218,8 +208,6 @@ def test_a_request_that_finds_every_connection_of_the_pool_taken_is_told_to_try_
 
 
 __all__ = ["own_agents"]
-
-
 FULL = """
 CREATE FUNCTION refuse_for_want_of_room() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN RAISE 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$;
@@ -280,8 +268,6 @@ with connection.cursor() as cursor:
         cursor.execute(f"SHOW {name}")
         print(*cursor.fetchone())
 """
-
-
 SERVICES = {
     "migrate": [sys.executable, "-m", "config.migrate"],
     "web": web_command(free_port()),

@@ -44,7 +44,6 @@ def more(head: Snapshot, claim: Claim, count: int, *, long: bool = True) -> Snap
 
 
 def ended(count: int = 200) -> Run:
-    """The same, and over."""
     run, claim, head = grown(count)
     store.save(head, {}, claim=claim, header=DONE, status="completed")
     run.refresh_from_db()
@@ -52,7 +51,6 @@ def ended(count: int = 200) -> Run:
 
 
 def keep(run: Run, **columns: Any) -> RetentionPolicy:
-    """A policy for the run's agent."""
     plain = {"keep_gates": False, "keep_decisions": False, "keep_finals": False} | columns
     return policies.write(RetentionPolicy(agent=run.plan.agent, **plain), by=SYSTEM)
 
@@ -70,7 +68,6 @@ def ordered() -> Prune:
 
 
 def pruned() -> Prune:
-    """Look, and remove what was found."""
     prune = ordered()
     assert prunes.apply(prune)
     return prune
@@ -90,8 +87,6 @@ __all__ = [
 
 
 def elsewhere(do: Callable[[], Any]) -> threading.Thread:
-    """Do it on a connection of its own."""
-
     def run() -> None:
         try:
             do()

@@ -44,6 +44,9 @@ from tests.harness.signed_in_clients import signed_in
 
 from .pruned_runs import at, ended, header, keep, looked, more, ordered, pruned, seqs
 
+ANN = Actor("user:7", "Ann")
+HOUR = timedelta(hours=1)
+
 
 def test_the_newest_stay_with_their_states_and_the_rest_is_a_gap_that_an_event_tells_of() -> None:
     run = ended(200)
@@ -117,7 +120,6 @@ def reported(prune: Prune) -> tuple[str, Client]:
 
 
 def table(page: str) -> list[list[str]]:
-    """The rows of the table by agent, as text."""
     found = BeautifulSoup(page, "html.parser").find("h2", string="By agent")
     assert found is not None
     rows: Any = found.find_next("table")
@@ -165,9 +167,6 @@ def test_what_a_stop_left_says_so_and_what_was_not_recorded_is_counted_all_the_s
     again = text_of(client.get(f"/admin/checkpoints/prune/{prune.pk}/change/").content.decode())
     assert "41 of the 41 checkpoints of the dry run are kept: 41 of R-" in again
     assert RetentionPolicy.objects.filter(agent=run.plan.agent).count() == 1
-
-
-ANN = Actor("user:7", "Ann")
 
 
 def test_what_was_removed_before_a_stop_stays_removed_and_the_rest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,9 +224,6 @@ def test_a_run_that_does_not_verify_is_left_alone_and_named() -> None:
     assert not Gap.objects.filter(run=run).exists()
     with pytest.raises(NotVerified):
         delete_batch.prepared(run.pk, run.pk, reading.history_of(run.pk), [3])
-
-
-HOUR = timedelta(hours=1)
 
 
 def kept(words: str, team: int = 0) -> artifacts.Reference:
@@ -372,21 +368,12 @@ def test_the_memos_of_a_removed_checkpoint_go_with_it_and_the_others_stay() -> N
     assert list(Memo.objects.filter(run=run).values_list("base", flat=True)) == [bases[31]]
 
 
-Reference = dict[str, Any]
-
-
-@pytest.fixture
-def _updated() -> None:
-    """No update has marked anything yet."""
-    Path(storages["artifacts"].path(stray_artifacts._MARKED)).unlink(missing_ok=True)
-
-
 def started(file: Any, *, team: Any) -> None:
     store.start(plan=make_plan(), team=team, title="A run", values={"scan": file}, first_step="one", by=SYSTEM)
 
 
-@pytest.mark.usefixtures("_updated")
 def test_what_a_child_kept_before_the_update_its_parent_may_name() -> None:
+    Path(storages["artifacts"].path(stray_artifacts._MARKED)).unlink(missing_ok=True)  # of an update before this one
     child, claim, head = begin(n=0, log=[])
     plain, long = (kept(name, child.team_id) for name in ("plain", "long"))
     head = store.save(head, {"log": Append([plain])}, claim=claim, header=STEP)

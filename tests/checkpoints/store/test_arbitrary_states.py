@@ -9,7 +9,6 @@ are folded, a rewind, and a prune that left gaps; its fork; and a run that nothi
 from __future__ import annotations
 
 import os
-import random
 import re
 import sys
 from collections.abc import Iterator
@@ -41,12 +40,14 @@ from tests.checkpoints.retention.pruned_runs import pruned
 from tests.factories.arbitrary_states import after, states, writes
 from tests.factories.arbitrary_states import lists as list_values
 from tests.factories.stored_runs import FORMATS, REWIND, STEP, begin, small_layout, starting
-from tests.harness.examples import first_alone, many
+from tests.harness.examples import many
 from tests.harness.services import run
 from tests.harness.session import Session
 from tests.rolling_updates.databases import Database, released
 
 slow = settings(max_examples=many(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+STORED = Path(__file__).with_name("first_format.copy")
+MIGRATE = [sys.executable, "-m", "config.migrate"]
 
 
 def assert_same(loaded: Snapshot, saved: Snapshot, state: dict[str, Any]) -> None:
@@ -90,29 +91,6 @@ def _whatever_is_saved_is_loaded_again(data: st.DataObject, state: dict[str, Any
     assert verify_run(run) == []
 
 
-@pytest.mark.parametrize("list_format", first_alone(FORMATS[::-1]))
-@pytest.mark.parametrize("seed", first_alone([1, 2]))
-def test_a_long_run_of_growing_and_trimmed_lists_is_loaded_again(seed: int, list_format: type[ListDigest]) -> None:
-    rng = random.Random(seed)
-    with starting(list_format):
-        run, claim, head = begin(messages=[], doc="d" * 9000)
-    expected: dict[str, Any] = {"messages": [], "doc": "d" * 9000}
-    for n in range(220):
-        item = {"n": n, "text": "word " * rng.choice([1, 40, 900]), "wide": 2**70 if n % 50 == 7 else n}
-        write: Any = Append([item] * rng.choice([0, 1, 3]))
-        if rng.random() < 0.04:
-            start = rng.randrange(len(expected["messages"]) + 1)
-            write = Splice(start, rng.randrange(len(expected["messages"]) - start + 1), [item])
-        written = {"messages": write, "cursor": n * 0.5}
-        expected = after(expected, written)
-        head = store.save(head, written, claim=claim, header=STEP)
-        if n % 31 == 0:
-            assert_same(store.load(run), head, expected)
-            head = store.load(run)
-    assert_same(store.load(run), head, expected)
-    assert verify_run(run) == []
-
-
 @given(st.data(), st.sampled_from(FORMATS))
 @settings(max_examples=many(200), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_a_lists_digest_depends_on_its_items_alone(data: st.DataObject, list_format: type[ListDigest]) -> None:
@@ -131,10 +109,6 @@ def test_a_lists_digest_depends_on_its_items_alone(data: st.DataObject, list_for
                 part, _ = parts.seal(part)
             assert part.digest == of_field(value, list_format)
             assert (part.length, part.size) == (len(value), len(encode_canonical(value)))
-
-
-STORED = Path(__file__).with_name("first_format.copy")
-MIGRATE = [sys.executable, "-m", "config.migrate"]
 
 
 @pytest.fixture
@@ -167,7 +141,6 @@ def use(database: str) -> None:
 
 
 def stored() -> list[Run]:
-    """The runs of the file."""
     return list(Run.objects.filter(pk__in=[1, 2, 3]))
 
 

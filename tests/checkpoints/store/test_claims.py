@@ -25,10 +25,10 @@ from tests.harness.examples import first_alone
 from tests.harness.racing_threads import race
 
 ANN = Actor("user:7", "Ann Okafor")
+LAST = Header("step", "one", "")
 
 
 def at_once(count: int, act: Callable[[int], Any]) -> list[Any]:
-    """What `count` threads got, started together."""
     return race([partial(act, n) for n in range(count)])
 
 
@@ -137,7 +137,6 @@ def _claim_again(run: Run, claim: Claim) -> None:
     take(run)
 
 
-LAST = Header("step", "one", "")
 ENDS: dict[str, Callable[[Run, Claim], Any]] = {
     "release": lambda run, claim: claims.release(claim, status="queued", by=SYSTEM),
     "wait": lambda run, claim: store.save(store.load(run), {}, claim=claim, header=STEP, status="waiting"),

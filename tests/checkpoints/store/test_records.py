@@ -90,7 +90,6 @@ def test_replaying_what_was_written_on_its_base_gives_what_was_saved(
 
 @contextmanager
 def damaged(id: UUID, **columns: Any) -> Iterator[None]:
-    """A checkpoint's row with these columns, and put back."""
     with transaction.atomic():
         assert Checkpoint.objects.filter(pk=id).update(**columns) == 1
         yield

@@ -30,7 +30,6 @@ class Before:
 
     @classmethod
     def of(cls, run: Run) -> Before:
-        """As they are now."""
         rows = Effect.objects.filter(run=run, undoes__isnull=True)
         withheld = Event.objects.filter(run_id=run.pk, kind="effect.withheld").count()
         left = frozenset(row.pk for row in rows if row.left_open)

@@ -41,6 +41,7 @@ from tests.factories.random_agents import WORLD, Knobs, forget, load, random_inp
 
 MOST_ANSWERS = 80
 MOST_TRIES = 20
+_BORN = count()
 
 
 class Life:
@@ -183,9 +184,6 @@ class Life:
                 advance(self.run)
         finally:
             settings.HOLDPOINT_TIME_SLICE = before
-
-
-_BORN = count()
 
 
 @contextmanager

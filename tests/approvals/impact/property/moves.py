@@ -47,8 +47,6 @@ class Move(Protocol):
 
 @dataclass(frozen=True)
 class Rewind:
-    """Back to a checkpoint, and on from there."""
-
     seq: int
     feedback: str
 
@@ -61,8 +59,6 @@ class Rewind:
 
 @dataclass(frozen=True)
 class Edit:
-    """Another state at a checkpoint."""
-
     seq: int
     patch: list[Op]
     feedback: str
@@ -90,8 +86,6 @@ class Fork:
 
 @dataclass(frozen=True)
 class Word:
-    """What a reviewer says at an open review."""
-
     gate: int
     verdict: str  # approve, edit, reject or mixed
     each: dict[str, dict[str, Any]] = field(default_factory=dict)  # of a mixed word, what is said of each action
@@ -173,7 +167,6 @@ class Answer:
 
 
 def questions(gate: Gate) -> list[AnswerChoice]:
-    """The answers that a gate offers."""
     question = gate.asked.question
     return list(question["choices"]) if question else []
 
@@ -184,7 +177,6 @@ def open_gates(run: Run) -> list[Gate]:
 
 
 def open_gate(run: Run, gate: int) -> Gate:
-    """One of the run's open gates."""
     return Gate.objects.open().select_related("run__plan", "policy").get(run=run, pk=gate)
 
 

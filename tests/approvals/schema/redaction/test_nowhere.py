@@ -29,6 +29,8 @@ from tests.factories.driven_runs import advance_to_rest, decide, open_gate
 from tests.factories.driven_runs import make_run as started
 from tests.harness.signed_in_clients import signed_in
 
+ANOTHER = "another-77aa\u00e9<&>"  # what a reviewer puts in a secret's place, with what encodings change
+
 
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
@@ -41,7 +43,6 @@ def log() -> Iterator[io.StringIO]:
 
 
 def told_at(run: Run, reader: Any) -> list[str]:
-    """The addresses that tell a secret."""
     client, found, seen = signed_in(reader), [], 0
     gates = list(Gate.objects.filter(run=run).values_list("pk", flat=True))
     for address in addresses(run, gates):
@@ -126,9 +127,6 @@ def test_a_secret_is_among_the_words_of_no_gate_and_finds_none(ledger: str) -> N
         for words in (secret, rest, rest[:5]):
             page = client.get("/inbox/list/", {"queue": "all", "q": words}).content.decode()
             assert f'id="gate-{gate.pk}"' not in page, (kind, words)
-
-
-ANOTHER = "another-77aa\u00e9<&>"  # what a reviewer puts in a secret's place, with what encodings change
 
 
 def forms(secret: str) -> Iterator[bytes]:

@@ -14,23 +14,17 @@ SECRETS = (TOKEN, KEY, SEED, SESSION)
 
 
 class Account(BaseModel):
-    """One of several, with a secret of its own."""
-
     name: str
     key: SecretStr
 
 
 class Payment(BaseModel):
-    """What is asked about."""
-
     amount: str
     token: SecretStr
     via: Account | str = ""
 
 
 class Words(BaseModel):
-    """What was said, action by action."""
-
     text: str
     action: str = ""
     pointer: str = ""
@@ -42,8 +36,6 @@ class Vault(Agent):
     name = "vault"
 
     class State(BaseModel):
-        """The secrets, and what is made of them."""
-
         ledger: str
         token: SecretStr
         seed: SecretBytes | None = None
@@ -135,8 +127,6 @@ class Minter(Agent):
     name = "minter"
 
     class State(BaseModel):
-        """What it has made."""
-
         refuse: bool = False
         coins: list[Account] = []
         feedback: list[Words] = []

@@ -25,7 +25,6 @@ def make_people(whole: bool = False) -> Group:
 
 
 def make_run(team: Group, ledger: str, **more: Any) -> Run:
-    """A run that waits at its gate."""
     accounts = [{"name": "one", "key": KEY}, {"name": "two", "key": f"{KEY}2"}]
     run = started("vault", team=team, ledger=ledger, token=TOKEN, seed=SEED, accounts=accounts, **more)
     return advance_to_rest(run)
@@ -37,7 +36,6 @@ def member(team: Group, *, reveals: bool = False) -> User:
 
 
 def addresses(run: Run, gates: list[int]) -> Iterator[str]:
-    """Every address that tells something of the run."""
     at, api = f"/runs/{run.pk}", f"/api/runs/{run.pk}"
     both = f"a=1&b={run.seq}"
     yield from ("/", "/inbox/list/", "/runs/", f"/jump/?q=R-{run.pk}", "/agents/vault/", "/audit/")
@@ -45,14 +43,13 @@ def addresses(run: Run, gates: list[int]) -> Iterator[str]:
     yield from (f"{at}/", f"{at}/timeline/", f"{at}/events/", f"{at}/verification/", f"{at}/comparisons/?{both}")
     yield from (api, f"{api}/checkpoints", f"{api}/preflight", f"{api}/comparisons?{both}")
     yield f"/audit/?run={run.pk}"
-    for seq in {2, run.seq}:
-        yield from (f"{at}/?at={seq}", f"{at}/?at={seq}&view=state", f"{at}/checkpoints/{seq}/?view=state")
-        yield from (f"{at}/checkpoints/{seq}/edit/", f"{at}/checkpoints/{seq}/fork/", f"{at}/checkpoints/{seq}/value")
-        for pointer in ("/token", "/accounts?tree=1", "/payment", "/payment/via/key", "/session"):
-            yield f"{at}/checkpoints/{seq}/value{pointer}"
-        yield from (f"{api}/checkpoints/{seq}", f"{api}/checkpoints/{seq}/diff?to=1", f"{at}/?at={seq}&to=1")
+    seq = run.seq
+    yield from (f"{at}/?at={seq}", f"{at}/?at={seq}&view=state", f"{at}/checkpoints/{seq}/?view=state")
+    yield from (f"{at}/checkpoints/{seq}/edit/", f"{at}/checkpoints/{seq}/fork/", f"{at}/checkpoints/{seq}/value")
+    for pointer in ("/token", "/accounts?tree=1", "/payment/via/key", "/session"):
+        yield f"{at}/checkpoints/{seq}/value{pointer}"
+    yield from (f"{api}/checkpoints/{seq}", f"{api}/checkpoints/{seq}/diff?to=1", f"{at}/?at={seq}&to=1")
     for gate in gates:
         yield from (f"/gates/{gate}/", f"/gates/{gate}/status/?seen=1", f"/gates/{gate}/preview/", f"/api/gates/{gate}")
-        yield from (f"/gates/{gate}/values/?at={place}" for place in ("", "/token", "/payment", "/accounts/1/key"))
-        yield from (f"/gates/{gate}/values/?tree=1&at={place}" for place in ("/payment", "/accounts"))
+        yield from (f"/gates/{gate}/values/?at={place}" for place in ("", "/token", "/accounts&tree=1"))
         yield from (f"/api/gates/{gate}/impacts", f"/api/gates/{gate}/preflight")
