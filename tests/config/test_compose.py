@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import packages_distributions
+from itertools import product
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -44,11 +45,11 @@ FILLED_IN = {
 SECRET = "a1b2c3d4e5f6a7b8"
 INSTALLED = packages_distributions()
 COMMANDS = ("run_agent", "cancel", "token", "drill", "verify", "prune", "audit")
-# Calls each as from a shell, in one process: each would read all of Django for its few lines.
-HELP = """
+# Calls each as from a shell, in one process: each would read all of Django for its few lines. The last ends it.
+CALLS = """
 import runpy, sys
-for command in sys.argv[1:]:
-    sys.argv = ["manage.py", command, "--help"]
+for words in sys.argv[1:]:
+    sys.argv = ["manage.py", *words.split()]
     try:
         runpy.run_path("manage.py", run_name="__main__")
     except SystemExit as ended:
@@ -58,13 +59,11 @@ for command in sys.argv[1:]:
 
 
 def env_file() -> dict[str, str]:
-    """`.env`, copied from the example and filled in as it says."""
     lines = re.findall(r"(?m)^([A-Z_]+)=(.*)$", (ROOT / ".env.example").read_text())
     return dict(lines) | FILLED_IN
 
 
 def resolved(value: object, variables: dict[str, str]) -> str:
-    """A value of the compose file, as compose reads it."""
 
     def put(found: re.Match[str]) -> str:
         name, how, default = found[1], found[2], found[3]
@@ -91,11 +90,8 @@ def environment_of(name: str, **variables: str) -> dict[str, str]:
 def absent(requirements: str) -> set[str]:
     """The modules that are installed here and are not in an image with these requirements."""
     held = installed_from(requirements)
-    return {
-        module
-        for module, distributions in INSTALLED.items()
-        if held.keys().isdisjoint(map(canonicalize_name, distributions))
-    }
+    here = INSTALLED.items()
+    return {module for module, names in here if held.keys().isdisjoint(map(canonicalize_name, names))}
 
 
 def image(app: Path, requirements: str) -> Path:
@@ -106,9 +102,8 @@ def image(app: Path, requirements: str) -> Path:
     app.mkdir(parents=True)
     ignored = (ROOT / ".dockerignore").read_text().split()
     kept = {line[1:] for line in ignored if line.startswith("!")}
-    for source, target in re.findall(
-        r"(?m)^COPY (?!--)(\S+) (\S+)$", (ROOT / "Dockerfile").read_text().rpartition("FROM")[2]
-    ):
+    copies = re.findall(r"(?m)^COPY (?!--)(\S+) (\S+)$", (ROOT / "Dockerfile").read_text().rpartition("FROM")[2])
+    for source, target in copies:
         assert source in kept, f"the Dockerfile copies {source}, which .dockerignore keeps out"
         path = ROOT / source
         if path.is_dir():
@@ -189,37 +184,31 @@ def test_redis_takes_the_password_of_its_url_and_nobody_without_it(tmp_path: Pat
     assert SECRET not in Path(f"/proc/{service.pid}/cmdline").read_text().partition("redis.sh")[2]
 
 
-@pytest.mark.parametrize("url", ["redis://redis:6379/0", "redis://user@redis:6379/0", ""])
-def test_redis_does_not_start_without_a_password(tmp_path: Path, url: str) -> None:
-    command = redis_as_composed(tmp_path, url)
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, "REDIS_URL has to carry a password" in done.stderr) == (1, True)
-
-
-@pytest.mark.parametrize("password", ["a1b2c3d4e5f6a7b", "change-me-as-well-to-something"])
-def test_neither_server_starts_with_a_password_that_could_be_guessed(tmp_path: Path, password: str) -> None:
+def test_neither_server_starts_without_a_password_or_with_one_that_could_be_guessed(tmp_path: Path) -> None:
     """What stood in the example was good enough for both."""
-    asked = subprocess.run(
-        redis_as_composed(tmp_path, f"redis://:{password}@redis/0"), cwd=ROOT, capture_output=True, text=True
-    )
-    assert (asked.returncode, "REDIS_URL holds a password that could be guessed" in asked.stderr) == (1, True)
+
+    def refused(command: list[str], given: dict[str, str] | None = None) -> tuple[int, str]:
+        done = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    none, guessed = "REDIS_URL has to carry a password", "REDIS_URL holds a password that could be guessed"
+    passwords = ("a1b2c3d4e5f6a7b", "change-me-as-well-to-something")
+    urls = dict.fromkeys(("redis://redis:6379/0", "redis://user@redis:6379/0", ""), none)
+    for url, said in (urls | {f"redis://:{each}@redis/0": guessed for each in passwords}).items():
+        code, told = refused(redis_as_composed(tmp_path, url))
+        assert (code, said in told) == (1, True), url
     assert COMPOSE["postgres"]["command"] == ["sh", "/postgres.sh"]
     assert "./config/docker/postgres.sh:/postgres.sh:ro" in COMPOSE["postgres"]["volumes"]
     good = {name: env_file()[name] for name in ("POSTGRES_PASSWORD", "DATABASE_OWNER_URL", "DATABASE_URL")}
     entry = tmp_path / "docker-entrypoint.sh"
     entry.write_text('#!/bin/sh\necho "starts $1"\n')
     entry.chmod(0o755)
-    for name in good:
+    path, server = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}, ["/bin/sh", "config/docker/postgres.sh"]
+    assert refused(server, good | path) == (0, "starts postgres\n")
+    for name, password in product(good, passwords):
         bad = password if name == "POSTGRES_PASSWORD" else f"postgres://role:{password}@postgres/holdpoint"
-        for value, code, said in (
-            (good[name], 0, "starts postgres\n"),
-            (bad, 1, f"{name} holds a password that could"),
-        ):
-            given = good | {name: value} | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-            done = subprocess.run(
-                ["/bin/sh", "config/docker/postgres.sh"], cwd=ROOT, env=given, capture_output=True, text=True
-            )
-            assert (done.returncode, (done.stdout + done.stderr).startswith(said)) == (code, True), done
+        code, told = refused(server, good | path | {name: bad})
+        assert (code, told.startswith(f"{name} holds a password that could")) == (1, True), told
 
 
 class Composed:
@@ -253,13 +242,10 @@ class Composed:
         return [sys.executable if word == "python" else data.get(word, word) for word in words]
 
     def run(self, name: str, words: list[str]) -> subprocess.CompletedProcess[str]:
-        """Run a command in the service's container to its end."""
-        return subprocess.run(
-            self.command(words, name), cwd=self.image, env=self.environment(name), capture_output=True, text=True
-        )
+        command, given = self.command(words, name), self.environment(name)
+        return subprocess.run(command, cwd=self.image, env=given, capture_output=True, text=True)
 
     def healthy(self, name: str) -> bool:
-        """Ask as its health check does."""
         _, *words = COMPOSE[name]["healthcheck"]["test"]
         path = {"web": "/healthz", "sandbox": "/ledger"}
         address = [f"127.0.0.1:{self.ports[name]}{path[name]}"] if name in self.ports else []
@@ -317,13 +303,11 @@ def test_the_image_has_what_each_command_needs_and_an_example_without_its_librar
     folder: Path, servers: Session
 ) -> None:
     composed = Composed(image(folder / "image" / "app", "requirements"), servers, folder)
-    helped = composed.run("worker", ["python", "-c", HELP, *COMMANDS])
-    assert helped.returncode == 0, helped.stderr
-    assert [command for command in COMMANDS if f"usage: manage.py {command} " not in helped.stdout] == []
     needed = {name: library for name, library in examples.LIBRARIES.items() if library}
     composed.here["HOLDPOINT_AGENTS"] = ",".join(f"agents.examples.{name}" for name in examples.LIBRARIES)
-    told = composed.run("worker", ["python", "manage.py", "agents"])
-    assert (told.returncode, told.stdout.split()[0]) == (1, "inquiry")
+    told = composed.run("worker", ["python", "-c", CALLS, *(f"{each} --help" for each in COMMANDS), "agents"])
+    assert [command for command in COMMANDS if f"usage: manage.py {command} " not in told.stdout] == []
+    assert (told.returncode, "\ninquiry " in told.stdout) == (1, True), told.stderr
     assert told.stderr.removeprefix("CommandError: ").splitlines() == [
         f"agents.examples.{name} needs {library}, which is not installed: install requirements-examples.txt, "
         "or take it out of HOLDPOINT_AGENTS."

@@ -11,62 +11,66 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import redis
-from django.contrib.auth.models import User
 from django.test import Client, override_settings
 
 from agents.models import Worker
 from agents.serving import deaf_workers
 from config import messages
-from config.celery import app
 from config.health import probe
 from tests.agents.serving.test_deafness import IMPATIENT
+from tests.factories import make_user
 from tests.harness.examples import first_alone
 from tests.harness.services import Service, free_port, run
 from tests.harness.session import ROOT, Session
+from tests.harness.signed_in_clients import signed_in
 from tests.harness.waiting import until
 
 FAR = "203.0.113.9"
+JSON = {"HOLDPOINT_LOG_FORMAT": "json"}
+HOSTILE = "refund\r\n02:00:00 CRITICAL forged\x1b[2J\u202e"
+OF_UVICORN = ("Uvicorn running on", "Finished server process")
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-@pytest.mark.parametrize("host", ["10.42.0.17:8000", "evil.example", "["])
 @override_settings(SECURE_SSL_REDIRECT=True, ALLOWED_HOSTS=[".holdpoint.example"])
-def test_a_probe_may_ask_by_any_address_and_is_sent_nowhere(path: str, host: str) -> None:
+def test_a_probe_may_ask_by_any_address_and_is_sent_nowhere() -> None:
     """A balancer that asked each process by its own address was always answered 400."""
-    answer = Client(HTTP_HOST=host, REMOTE_ADDR=FAR).get(path)
-    assert answer.status_code in ((200,) if path == "/healthz" else (200, 503))
-    assert list(answer.json()) == ["status"]
-    assert Client().post(path).status_code == 405
-    assert "evil" not in f"{answer.content!r}{answer.headers}"
+    for path, host in product(("/healthz", "/readyz"), ("10.42.0.17:8000", "evil.example", "[")):
+        answer = Client(HTTP_HOST=host, REMOTE_ADDR=FAR).get(path)
+        assert answer.status_code in ((200,) if path == "/healthz" else (200, 503))
+        assert list(answer.json()) == ["status"]
+        assert Client().post(path).status_code == 405
+        assert "evil" not in f"{answer.content!r}{answer.headers}"
 
 
-def test_health_touches_neither_database_nor_redis_and_a_page_at_another_host_is_refused_in_one_line(
+def test_a_web_server_says_json_and_answers_healthz_without_a_database(
     start_web: Callable[..., tuple[Service, str]],
 ) -> None:
-    """Each look of a scanner at this address was a traceback of thirty lines."""
-    service, base = start_web({"DATABASE_URL": f"postgres://nobody@127.0.0.1:{free_port()}/nothing"})
+    """Its own lines were text in uvicorn's colours; a scanner's look at another host was a traceback of thirty."""
+    service, base = start_web(JSON | {"DATABASE_URL": f"postgres://nobody@127.0.0.1:{free_port()}/nothing"})
     assert httpx.get(f"{base}/healthz").json() == {"status": "ok"}
-    before = service.log
     assert httpx.get(f"{base}/accounts/login/", headers={"Host": "evil.example"}).status_code == 400
-    said = service.says(r"(?s)evil\.example.*\n")
-    own = [line for line in service.log.removeprefix(before).splitlines() if "evil.example" in line or "Trace" in line]
-    assert len(own) == 1, said
+    assert httpx.get(f"{base}/nowhere").status_code == 404
+    assert service.stop()
+    said = lines(service)
+    events = [line["event"] for line in said]
+    assert "Not Found: /nowhere" in events
+    assert [any(words in each for each in events) for words in OF_UVICORN] == [True, True], events
+    assert not any("color_message" in line or line["logger"] == "uvicorn.access" for line in said)
+    [refused] = [line for line in said if "evil.example" in str(line)]
+    assert "Traceback" not in str(refused)
 
 
 def test_readiness_tells_staff_and_this_machine_the_parts() -> None:
-    staff = User.objects.create_user("readiness-staff", is_staff=True)
-    client = Client(REMOTE_ADDR=FAR)
-    client.force_login(staff)
     parts = {"postgresql", "redis", "sweeper", "worker", "readers", "restarts"}
-    assert set(client.get("/readyz").json()["parts"]) == parts
-    assert set(Client().get("/readyz").json()["parts"]) == parts
+    far = signed_in(make_user("Sam Staff", staff=True)).get("/readyz", REMOTE_ADDR=FAR)
+    assert set(far.json()["parts"]) == set(Client().get("/readyz").json()["parts"]) == parts
 
 
 def test_workers_that_are_busy_for_long_are_there_and_those_that_stopped_are_not(redis_url: str) -> None:
@@ -87,7 +91,6 @@ def test_workers_that_are_busy_for_long_are_there_and_those_that_stopped_are_not
 @pytest.mark.parametrize(
     ("asked", "tells"),
     [
-        ({"HTTP_HOST": "evil.example"}, False),
         ({"HTTP_HOST": "evil.example:8000"}, False),
         ({"HTTP_HOST": "evil."}, False),
         ({"HTTP_HOST": "["}, False),
@@ -117,39 +120,23 @@ def worker_part() -> str:
 def test_a_redis_that_is_gone_is_named_and_pages_stay_up(servers: Session) -> None:
     servers.redis.stop()
     try:
-        answer = Client().get("/readyz")
-        assert answer.status_code == 503
-        assert answer.json()["parts"]["redis"] == "does not answer"
+        answer, told = Client().get("/readyz"), Client().get("/metrics").content.decode().splitlines()
+        assert (answer.status_code, answer.json()["parts"]["redis"]) == (503, "does not answer")
+        assert {"holdpoint_redis_up 0.0", "holdpoint_database_up 1.0"} <= set(told)
         assert Client().get("/accounts/login/").status_code == 200
     finally:
         servers.redis.start(servers.log("redis"))
-
-
-def test_a_worker_whose_clock_is_far_ahead_still_takes_what_beat_sends(
-    celery_worker: Callable[..., Service], redis_url: str
-) -> None:
-    """One whose clock was 40 s ahead dropped each canary as too old, and /readyz said that no worker was there."""
-    behind = datetime.now(UTC) - timedelta(minutes=2)  # beat's clock, as such a worker sees it
-    options = app.conf.beat_schedule["canary"]["options"]
-    with redis.Redis.from_url(redis_url) as client:
-        client.delete(messages.CANARY)
-    app.send_task("config.housekeeping.sing", expires=behind + timedelta(seconds=options["expires"]))
-    worker = celery_worker("-c", "1")
-    until(
-        lambda: messages.canary_age(redis_url) < messages.CANARY_LIVES,
-        what=f"the canary sings; the worker said:\n{worker.log}",
-    )
 
 
 LONG_AGO = 2 * probe.SILENT
 
 
 def probed(*words: str, heartbeat: Path | str = "") -> subprocess.CompletedProcess[str]:
-    """Ask as a container's health check does."""
-    command = [sys.executable, "-IS", "config/health/probe.py", *words]
-    return subprocess.run(
-        command, cwd=ROOT, env={"HOLDPOINT_HEARTBEAT": str(heartbeat)}, capture_output=True, text=True
-    )
+    return asked_alone("config/health/probe.py", *words, env={"HOLDPOINT_HEARTBEAT": str(heartbeat)})
+
+
+def asked_alone(*words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-IS", *words], cwd=ROOT, env=env, capture_output=True, text=True)
 
 
 def aged(path: Path) -> float:
@@ -173,8 +160,8 @@ def test_a_process_that_works_is_healthy_and_one_that_stands_still_is_not(
     """A worker was healthy while any other took messages, and beat while any worker did."""
     path = tmp_path / "heartbeat"
     assert probed(name, heartbeat=path).returncode == 1
-    agents = {"HOLDPOINT_AGENTS": "agents.examples.refunds,agents.no_module"}
-    service = start_service(name, COMMANDS[name], IMPATIENT | WARNS | agents | {"HOLDPOINT_HEARTBEAT": str(path)})
+    agents = {"HOLDPOINT_AGENTS": f"{IMPATIENT['HOLDPOINT_AGENTS']},agents.no_module"}
+    service = start_service(name, COMMANDS[name], JSON | agents | {"HOLDPOINT_HEARTBEAT": str(path)})
     until(lambda: probed(name, heartbeat=path).returncode == 0, what=f"{name} is healthy")
     service.pause()
     aged(path)
@@ -185,7 +172,7 @@ def test_a_process_that_works_is_healthy_and_one_that_stands_still_is_not(
     until(lambda: probed(name, heartbeat=path).returncode == 0, what=f"{name} is healthy again")
     assert service.stop()
     said = lines(service, but=STOPPING)
-    assert said, "all of it is JSON, banner and warnings included"
+    assert said, "all of it is JSON, the banner included"
     warned = any("agents.no_module" in line["event"] and line["level"] == "warning" for line in said)
     assert warned or name != "worker", service.log
 
@@ -203,18 +190,10 @@ def test_a_web_server_is_asked_by_http(web: str) -> None:
 
 def test_a_probe_reads_none_of_the_projects_modules() -> None:
     """Each probe started Django: more than a second of a processor, every few seconds, in each container."""
-    done = subprocess.run(
-        [sys.executable, "-IS", "-X", "importtime", "config/health/probe.py", "worker"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    done = asked_alone("-X", "importtime", "config/health/probe.py", "worker")
     read = set(re.findall(r"\|\s+([\w.]+)$", done.stderr, re.M))
     assert "socket" in read
     assert not {"config", "django", "celery", "redis", "urllib.request"} & read
-
-
-HOSTILE = "refund\r\n02:00:00 CRITICAL forged\x1b[2J\u202e"
 
 
 CODE = f"""
@@ -232,6 +211,7 @@ except ValueError:
 
 ENDS = """
 import warnings, threading
+warnings.simplefilter("default")
 warnings.warn("this goes away", UserWarning)
 thread = threading.Thread(target=lambda: 1 / 0, name="doomed")
 thread.start(); thread.join()
@@ -241,7 +221,7 @@ raise ValueError("of ours")
 
 def logged(style: str, code: str) -> tuple[int, list[str]]:
     variables = {"HOLDPOINT_LOG_FORMAT": style, "DJANGO_SETTINGS_MODULE": "config.settings"}
-    done = run(sys.executable, "-c", code, env=variables | {"PYTHONWARNINGS": "default"})
+    done = run(sys.executable, "-c", code, env=variables)
     return done.returncode, done.stderr.splitlines()
 
 
@@ -252,12 +232,6 @@ def test_text_lets_no_value_start_a_line_or_move_the_cursor() -> None:
     assert not any("\x1b" in line or "\u202e" in line or "\r" in line for line in lines)
     assert "\\u000d\\u000a02:00:00 CRITICAL forged" in lines[0]
     assert "run=7 step=pay" in lines[0]
-
-
-JSON = {"HOLDPOINT_LOG_FORMAT": "json"}
-
-
-WARNS = {**JSON, "PYTHONWARNINGS": "default"}  # such a process starts from nothing
 
 
 # Celery writes this past all logging, on standard output, while it handles the signal.
@@ -275,18 +249,6 @@ def lines(service: Service, *, but: tuple[str, ...] = ()) -> list[dict[str, Any]
     assert said, f"{service.name} said nothing"
     assert all({"event", "level", "timestamp"} <= set(line) for line in said)
     return said
-
-
-def test_the_web_server_says_json(start_web: Callable[..., tuple[Service, str]]) -> None:
-    """Its own lines, of its start and its end among them, were text in uvicorn's colours."""
-    service, base = start_web(WARNS)
-    assert httpx.get(f"{base}/nowhere").status_code == 404
-    assert service.stop()
-    said = [line["event"] for line in lines(service)]
-    assert any("Uvicorn running on" in each for each in said), said
-    assert any("Finished server process" in each for each in said), said
-    assert "Not Found: /nowhere" in said
-    assert not any("color_message" in line or line["logger"] == "uvicorn.access" for line in lines(service))
 
 
 def test_json_is_one_object_a_line_with_the_run_and_step_on_each_and_so_is_what_ends_the_process() -> None:

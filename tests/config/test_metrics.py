@@ -7,10 +7,9 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import httpx
@@ -43,8 +42,7 @@ from tests.factories.runs import make_plan, make_spec
 from tests.harness import horizon
 from tests.harness.altered_rows import altered, owner
 from tests.harness.examples import first_alone
-from tests.harness.services import Service
-from tests.harness.session import ROOT, Session
+from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE, until
 
 FAR, TOKEN = "203.0.113.9", "a token of the scraper: q7Wd2-Zr9Lx4-Vb8Kt1"
@@ -75,17 +73,17 @@ def value(name: str, found: Samples | None = None, /, **labels: str) -> float:
     ("configured", "address", "headers", "status"),
     [
         ({}, "127.0.0.1", {}, 200),
-        ({}, "::1", {}, 200),
         ({}, FAR, {}, 404),
-        ({}, FAR, BEARER, 404),
         ({}, "127.0.0.1", {"X-Forwarded-For": FAR}, 404),
         ({"TOKEN": TOKEN}, FAR, BEARER, 200),
         ({"TOKEN": TOKEN}, FAR, {"Authorization": f"Bearer {TOKEN}x"}, 401),
-        ({"TOKEN": TOKEN}, FAR, {"Authorization": "Bearer é"}, 401),
         ({"TOKEN": TOKEN}, "127.0.0.1", {}, 401),
         ({"NETWORKS": ["203.0.113.0/24", "fd00::/8"]}, FAR, {}, 200),
         ({"NETWORKS": ["203.0.113.0/24", "fd00::/8"]}, "fd00::7", {}, 200),
         ({"NETWORKS": ["203.0.113.0/24"]}, "127.0.0.1", {}, 404),
+        ({"NETWORKS": ["203.0.113.0/24"]}, FAR, {}, 200),
+        ({"NETWORKS": ["203.0.113.0/24"]}, FAR, {"Host": "evil.example"}, 404),
+        ({"NETWORKS": ["203.0.113.0/24"], "TOKEN": TOKEN}, FAR, BEARER | {"Host": "evil.example"}, 200),
         ({"NETWORKS": ["203.0.113.0/24"]}, FAR, {"X-Forwarded-For": "198.51.100.1"}, 404),
         ({"NETWORKS": ["203.0.113.0/24"], "TOKEN": TOKEN}, "198.51.100.1", {}, 401),
         ({"NETWORKS": ["203.0.113.0/24"], "TOKEN": TOKEN}, "198.51.100.1", BEARER, 200),
@@ -100,15 +98,6 @@ def test_whoever_is_not_let_in_is_told_nothing(
     assert answer.status_code == status
     assert (b"holdpoint_" in answer.content) == (status == 200)
     assert status == 404 or "no-store" in answer["Cache-Control"]
-
-
-def test_a_network_opens_nothing_to_a_strangers_page_in_a_browser_within_it(settings: Any) -> None:
-    settings.HOLDPOINT_METRICS_NETWORKS = ["203.0.113.0/24"]
-    assert Client(REMOTE_ADDR=FAR, HTTP_HOST="evil.example").get("/metrics").status_code == 404
-    forwarded = Client(REMOTE_ADDR=FAR, REMOTE_PORT=0, headers={"X-Forwarded-For": FAR})
-    assert forwarded.get("/metrics").status_code == 200, "a proxy that is believed tells whose network it is"
-    settings.HOLDPOINT_METRICS_TOKEN = TOKEN
-    assert Client(REMOTE_ADDR=FAR, HTTP_HOST="evil.example", headers=BEARER).get("/metrics").status_code == 200
 
 
 def test_gates_are_counted_by_team_and_policy_with_the_overdue_ones_apart() -> None:
@@ -146,10 +135,7 @@ def test_runs_are_counted_by_agent_and_a_due_one_says_for_how_long() -> None:
         assert figures(run) == ({"waiting": 1}, 0)
 
 
-@pytest.mark.parametrize(
-    ("external", "others", "own"),
-    [(False, "queued", "running"), (True, "queued", "queued"), (True, "waiting", "waiting")],
-)
+@pytest.mark.parametrize(("external", "others", "own"), [(False, "queued", "running"), (True, "waiting", "waiting")])
 def test_a_run_that_is_due_is_hidden_by_no_number_of_others(
     monkeypatch: pytest.MonkeyPatch, external: bool, others: str, own: str
 ) -> None:
@@ -229,24 +215,21 @@ def test_answers_are_counted_by_view_and_status() -> None:
     assert value("holdpoint_pool_connections", found, state="most") == 20
 
 
-def test_what_the_tailer_reads_is_counted_by_kind_and_agent(start_web: Callable[..., tuple[Service, str]]) -> None:
-    _, base = start_web()
-
+def test_what_the_tailer_reads_is_counted_by_kind_and_agent(web: str) -> None:
     def told() -> Samples:
-        return read(httpx.get(f"{base}/metrics", timeout=60).text)
+        return read(httpx.get(f"{web}/metrics", timeout=60).text)
 
-    def one_failed(agent: str) -> bool:
-        return value("holdpoint_events_total", told(), kind="run.failed", agent=agent) == 1
+    def failed(agent: str) -> float:
+        return value("holdpoint_events_total", told(), kind="run.failed", agent=agent)
 
-    until(lambda: value("holdpoint_tailer_lag_seconds", told()) < 5, what="the tailer reads")
+    until(lambda: value("holdpoint_tailer_lag_seconds", told()) < 0.2, what="the tailer reads")
     refunds = make_plan(replace(make_spec(), agent="refunds", version="of-a-test"))
     for agent, run in (("refunds", make_run(plan=refunds)), ("others", make_run())):
-        for kind in ("run.failed", "effect.unknown"):
-            assert value("holdpoint_events_total", told(), kind=kind, agent=agent) == 0, "an alert sees the first rise"
+        before = failed(agent)  # which is there before the first: an alert sees it rise
         claim = claims.claim(run.pk, plan_ids=[run.plan_id], worker="of a test", lease=30)
         assert claim is not None
         claims.release(claim, status="failed", reason="Its data does not verify", by=SYSTEM)
-        until(partial(one_failed, agent), what=f"the failed run of {agent} is counted as theirs")
+        until(lambda: failed(agent) == before + 1, what=f"the failed run of {agent} is counted as theirs")  # noqa: B023
     gate = make_gate()
     counted = ("holdpoint_events_total", frozenset({"kind": "gate.opened", "agent": "others"}.items()))
     until(lambda: told().get(counted), what=f"the gate of {gate.run.plan.agent} is counted")
@@ -263,22 +246,15 @@ SAMPLES = {  # one of each family, which is there whatever the database holds
 
 @contextmanager
 def locked(table: str) -> Iterator[None]:
-    """A table that nobody can read meanwhile."""
     with owner() as made, made.transaction():
         made.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
         yield
 
 
-@pytest.mark.parametrize(
-    ("table", "missing"),
-    first_alone(
-        [
-            ("checkpoints_event", {"delays", "seals"}),
-            ("checkpoints_run", {"runs"}),
-            ("agents_sweeperpass", {"processes"}),
-        ]
-    ),
-)
+LEFT_OUT = [("checkpoints_event", {"delays", "seals"}), ("checkpoints_run", {"runs"})]
+
+
+@pytest.mark.parametrize(("table", "missing"), first_alone(LEFT_OUT))
 def test_a_statement_that_waits_costs_a_scrape_its_own_figures_alone(table: str, missing: set[str]) -> None:
     """One locked table was told as a PostgreSQL that is down; one that two of the first read cost all of the others."""
     began, families = time.monotonic(), {"delays", "seals", "processes", "runs", "gates", "webhooks"}
@@ -317,16 +293,6 @@ def test_a_pool_that_has_run_out_costs_a_scrape_no_more_than_that() -> None:
     until(lambda: value("holdpoint_database_up") == 1, what="it answers again")
 
 
-def test_a_redis_that_is_gone_is_told_and_the_rest_still_is(servers: Session) -> None:
-    servers.redis.stop()
-    try:
-        found = scraped()
-    finally:
-        servers.redis.start(servers.log("redis"))
-    assert value("holdpoint_redis_up", found) == 0
-    assert value("holdpoint_database_up", found) == 1
-
-
 NAME = re.compile(r"\bholdpoint_[a-z_]+")
 PROMTOOL = shutil.which("promtool") or ""
 FOLDER = ROOT / "docs" / "monitoring"
@@ -355,7 +321,6 @@ def rules() -> list[dict[str, Any]]:
 
 
 def board() -> list[str]:
-    """Every expression of the board."""
     panels = json.loads((FOLDER / "board.json").read_text())["panels"]
     return [target["expr"] for panel in panels for target in panel["targets"]]
 

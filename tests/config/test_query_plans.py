@@ -35,14 +35,12 @@ from tests.harness.session import Session
 
 # How many rows each table has that grows with what is done; in proportion to each other as in a real deployment.
 ROWS = {
-    "checkpoints_event": 60_000, "checkpoints_eventtext": 10_000, "checkpoints_checkpoint": 40_000,
-    "checkpoints_chunk": 10_000, "checkpoints_run": 10_000, "checkpoints_hold": 10_000, "checkpoints_seal": 10_000,
-    "checkpoints_gap": 10_000, "approvals_gate": 10_000, "approvals_proposal": 10_000, "approvals_decision": 10_000,
-    "approvals_outcome": 10_000, "approvals_grant": 10_000, "approvals_looking": 10_000, "agents_effect": 20_000,
-    "agents_token": 10_000, "agents_client": 10_000, "agents_spoken": 10_000, "agents_answer": 10_000,
+    "checkpoints_event": 15_000, "checkpoints_eventtext": 2_500, "checkpoints_checkpoint": 10_000,
+    "checkpoints_chunk": 2_500, "checkpoints_run": 2_500, "checkpoints_hold": 2_500, "checkpoints_seal": 2_500,
+    "checkpoints_gap": 2_500, "approvals_gate": 2_500, "approvals_proposal": 2_500, "approvals_decision": 2_500,
+    "approvals_outcome": 2_500, "approvals_grant": 2_500, "approvals_looking": 2_500, "agents_effect": 5_000,
+    "agents_token": 2_500, "agents_client": 2_500, "agents_spoken": 2_500, "agents_answer": 2_500,
 }  # fmt: skip
-
-
 # A value for row n, by the column's name where that says how many alike there are, else by its type.
 BY_NAME = {
     "status": "(ARRAY['completed', 'completed', 'completed', 'cancelled', 'waiting'])[1 + n % 5]",
@@ -51,46 +49,30 @@ BY_NAME = {
     "plan_id": "n % 10", "user_id": "n % 200", "subject": "'gate:' || n", "attempts": "n % 3",
     "previous": "decode(md5(n::text), 'hex')",
 }  # fmt: skip
-
-
 BY_TYPE = {
     "bigint": "n", "integer": "n", "smallint": "n % 100", "boolean": "n % 2 = 0", "uuid": "md5(n::text)::uuid",
     "bytea": "decode(md5(n::text), 'hex')", "character varying": "'x' || n", "text": "'x' || n", "jsonb": "'{}'",
     "timestamp with time zone": "now() - n * interval '1 second'", "double precision": "n", "numeric": "n",
     "interval": "interval '1 hour'", "inet": "'127.0.0.1'",
 }  # fmt: skip
-
-
 COLUMNS = """
 SELECT attname, format_type(atttypid, NULL), format_type(atttypid, atttypmod) FROM pg_attribute
 WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
     AND (attnotnull OR attname = ANY(%s)) AND attname != 'xid'
 """
-
-
 UNBOUND = """
 SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) FROM pg_constraint
 WHERE contype IN ('c', 'f') AND connamespace = 'public'::regnamespace
 """
-
-
-# Values of the keywords that choose a variant of a statement, by their names.
 TOKEN = TokenBounds(3, "refunds")
-
-
+# Values of the keywords that choose a variant of a statement, by their names.
 KEYWORDS: dict[str, tuple[Any, ...]] = {
     "kind": (PersonKind(True, False, EVERYTHING), PersonKind(True, False, TOKEN), PersonKind(True, True, EVERYTHING)),
     "within": (EVERYTHING, TOKEN), "noun": ("", "gate", "run"), "most": (9,), "permission": (START_RUN, VIEW_RUN),
     "ended": ("", "run.completed"), "ordered": (False, True), "listed": (False, True),
 }  # fmt: skip
-
-
 HOLE = re.compile(r"\{[0-9a-z]+\}")
-
-
 BEGINNINGS = tuple(f"checkpoints.models.run_status.{name}" for name in ("CLAIM", "STEP", "STOP"))
-
-
 WHOLE = re.compile(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b")
 
 
@@ -187,58 +169,35 @@ def plan_of(connection: psycopg.Connection[Any], statement: str) -> dict[str, An
     return plan
 
 
-@pytest.mark.parametrize("where", sorted(prepared()))
-def test_a_repeated_statement_scans_no_table(large: psycopg.Connection[Any], where: str) -> None:
-    plan = plan_of(large, prepared()[where])
-    assert not list(scanned(plan)), json.dumps(plan, indent=1)
-
-
-@pytest.mark.parametrize("where", sorted(built()))
-def test_a_queryset_that_is_built_once_scans_no_table(large: psycopg.Connection[Any], where: str) -> None:
+def test_no_repeated_statement_and_no_queryset_that_is_built_once_scans_a_table(large: psycopg.Connection[Any]) -> None:
+    statements = prepared()
     with transaction.atomic():  # some lock their rows
-        function, variant = built()[where]
-        statement = function.statement(**variant).sql
-    plan = plan_of(large, statement)
-    assert not list(scanned(plan)), json.dumps(plan, indent=1)
+        statements |= {where: function.statement(**variant).sql for where, (function, variant) in built().items()}
+    plans = {where: plan_of(large, statement) for where, statement in statements.items()}
+    scanning = {where: plan for where, plan in plans.items() if list(scanned(plan))}
+    assert not scanning, json.dumps(scanning, indent=1)
 
 
-def test_a_scan_would_be_found(large: psycopg.Connection[Any]) -> None:
+def test_a_scan_would_be_found_and_the_statements_are(large: psycopg.Connection[Any]) -> None:
     statement = "SELECT EXISTS (SELECT FROM checkpoints_event WHERE (xid, id) > ($1, $2))"
     assert list(scanned(plan_of(large, statement))) == ["checkpoints_event"]
-
-
-def test_the_statements_are_found() -> None:
-    assert {
-        "checkpoints.events.commit_order._AFTER",
-        "checkpoints.store.claims._CLAIM",
-        "agents.tokens._FIND",
-    } <= set(prepared())
+    assert {"checkpoints.events.commit_order._AFTER", "agents.tokens._FIND"} <= set(prepared())
     assert {"agents.gates.opening._gate_at ", "agents.moves.impact_facts._effects "} <= set(built())
 
 
-def test_the_tests_run_as_the_applications_role_which_owns_nothing() -> None:
+def test_the_application_may_read_what_is_append_only_and_not_change_it() -> None:
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT current_user, count(*) FROM pg_tables WHERE schemaname = 'public' AND tableowner = current_user"
-        )
-        assert cursor.fetchone() == ("holdpoint_app", 0)
-
-
-@pytest.mark.parametrize("table", APPEND_ONLY)
-def test_the_application_may_read_what_is_append_only_and_not_change_it(table: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT count(*) FROM {table}")
-        assert cursor.fetchone()[0] >= 0
-        for statement in ("UPDATE {} SET id = id", "DELETE FROM {}", "TRUNCATE {}"):
+        cursor.execute("SELECT current_user, count(*) FROM pg_tables WHERE tableowner = current_user")
+        assert cursor.fetchone() == ("holdpoint_app", 0), "the role of the tests too"
+        for table, statement in product(APPEND_ONLY, ("UPDATE {} SET id = id", "DELETE FROM {}", "TRUNCATE {}")):
+            cursor.execute(f"SELECT count(*) FROM {table}")
             with pytest.raises(ProgrammingError, match="permission denied"):
                 cursor.execute(statement.format(table))
 
 
-@pytest.mark.parametrize(
-    ("bound", "value"),
-    [("statement_timeout", "30s"), ("idle_in_transaction_session_timeout", "30s"), ("transaction_timeout", "1min")],
-)
-def test_no_statement_or_transaction_lasts_for_ever(bound: str, value: str) -> None:
+def test_no_statement_or_transaction_lasts_for_ever() -> None:
+    bounds = {"statement_timeout": "30s", "idle_in_transaction_session_timeout": "30s", "transaction_timeout": "1min"}
     with connection.cursor() as cursor:
-        cursor.execute(f"SHOW {bound}")
-        assert cursor.fetchone() == (value,)
+        for bound, value in bounds.items():
+            cursor.execute(f"SHOW {bound}")
+            assert cursor.fetchone() == (value,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -25,7 +24,6 @@ BROWSERS = {"JSON"}
 
 
 def named(text: str) -> list[str]:
-    """List what stands in backticks outside of blocks of code."""
     return re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
 
 
@@ -74,9 +72,8 @@ def _modules() -> dict[str, list[str]]:
     for app in ("agents", "approvals", "checkpoints", "config"):
         for path in (ROOT / app).rglob("*.py"):
             module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            for node in ast.parse(path.read_text()).body:
-                if isinstance(node, ast.ClassDef):
-                    found.setdefault(node.name, []).append(module)
+            for name in re.findall(r"(?m)^class (\w+)", path.read_text()):
+                found.setdefault(name, []).append(module)
     return found
 
 
@@ -101,7 +98,6 @@ def test_every_attack_names_a_test_of_its_defence() -> None:
 
 
 def headings(page: Path) -> set[str]:
-    """Return the places of a page that a link may name."""
     heads = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", head).lower().replace(" ", "-") for head in heads}
 
@@ -135,7 +131,6 @@ def test_the_table_of_frameworks_leads_to_every_page() -> None:
     [
         ("by `agents/nowhere.py`", "agents/nowhere.py: 0 such files"),
         ("`opening.py` draws it", "opening.py: 2 such files"),
-        ("in `approvals/veils/`", "approvals/veils/: 0 such files"),
         ("`Gate.judge` does", "Gate.judge: no such member"),
         ("`tests/house/test_docs.py::test_more`", "tests/house/test_docs.py::test_more: no such test"),
     ],

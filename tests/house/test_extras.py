@@ -31,17 +31,14 @@ def named_in(text: str) -> set[str]:
     return {name.strip() for names in found for name in names.split(",")}
 
 
-def test_extras_are_spelt_as_packages_are() -> None:
+def test_extras_are_spelt_as_packages_are_and_a_subcommand_names_one_of_them() -> None:
+    assert {each.extra for each in COMMANDS.values() if each.extra} <= EXTRAS.keys()
     assert EXTRAS.keys() == {re.sub(r"[-_.]+", "-", name).lower() for name in EXTRAS}
 
 
 def test_a_page_or_message_names_only_extras_that_there_are() -> None:
     named = {str(path.relative_to(ROOT)): named_in(path.read_text()) for path in TEXTS}
     assert {path: names - EXTRAS.keys() for path, names in named.items() if names - EXTRAS.keys()} == {}
-
-
-def test_a_subcommand_names_only_extras_that_there_are() -> None:
-    assert {each.extra for each in COMMANDS.values() if each.extra} <= EXTRAS.keys()
 
 
 def test_each_extra_is_on_a_page_that_says_how_to_install_it() -> None:

@@ -38,7 +38,6 @@ SCRIPTS = ROOT / "static" / "js"
 
 
 def loaded(*names: str) -> set[str]:
-    """These modules, and all that they import."""
     found: set[str] = set()
     ahead = list(names)
     while ahead:
@@ -82,15 +81,11 @@ def left_by_loader(source: str, folder: Path, name: str = "page.html") -> str:
         ("<p>One\n  <b>two</b>\n  three.</p>", "<p>One\n<b>two</b>\nthree.</p>"),
         ("{% if a %}\n  One\n{% else %}\n  two\n{% endif %}", "{% if a %}\nOne\n{% else %}\ntwo\n{% endif %}"),
         ('<a class="a"\n   href="b">c</a>', '<a class="a" href="b">c</a>'),
-        ("One\n\n  two", "One\n\ntwo"),
     ],
 )
 def test_sentences_stand_on_one_line_and_indentation_goes(source: str, read: str, tmp_path: Path) -> None:
     assert left_by_loader(source, tmp_path) == read
+    assert left_by_loader(source, tmp_path, "mail.txt") == source, "the text of a mail stays as it is"
     words = {"a": "x", "b": "y"}
     drawn, as_written = (ENGINE.from_string(text).render(Context(words)) for text in (read, source))
     assert drawn.split() == as_written.split()
-
-
-def test_the_text_of_a_mail_stays_as_it_is(tmp_path: Path) -> None:
-    assert left_by_loader("One\n  two", tmp_path, "mail.txt") == "One\n  two"

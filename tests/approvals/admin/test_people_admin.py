@@ -17,6 +17,7 @@ from tests.factories import ann, bob, eve, make_team, make_user, unique
 from tests.factories.events import data_of
 from tests.harness.signed_in_clients import confirmed, signed_in
 
+OWN, PASSWORD = "/accounts/password/change/", "open sesame again"
 NEW = {"usable_password": "true", "password1": "quite another one", "password2": "quite another one"}
 
 
@@ -25,13 +26,10 @@ def root(password: str = "") -> User:
 
 
 def staff(*may: str) -> User:
-    user = make_user("Sam Staff", may=may)
-    User.objects.filter(pk=user.pk).update(is_staff=True)
-    return User.objects.get(pk=user.pk)
+    return make_user("Sam Staff", may=may, staff=True)
 
 
 def team_form(team: Group | None, name: str, members: list[User], may: list[str], **more: Any) -> dict[str, Any]:
-    """What the team's page posts."""
     rows: list[Any] = list(User.groups.through.objects.filter(group_id=team.pk)) if team else []
     there = {row.user_id: row for row in rows}
     people = [*rows, *[user for user in members if user.pk not in there]]
@@ -82,14 +80,8 @@ def test_changing_a_team_changes_what_was_changed_alone_and_tells_who_did_what()
 
 
 def account_form(user: User, **changes: Any) -> dict[str, Any]:
-    form: dict[str, Any] = {
-        "username": user.username,
-        "first_name": user.first_name,
-        "last_name": user.last_name,
-        "email": user.email,
-    }
-    form |= {"groups": list(user.groups.values_list("pk", flat=True)), "is_active": "on"}
-    return {**form, **changes}
+    form: dict[str, Any] = {each: getattr(user, each) for each in ("username", "first_name", "last_name", "email")}
+    return form | {"groups": list(user.groups.values_list("pk", flat=True)), "is_active": "on"} | changes
 
 
 def test_changing_an_account_tells_which_columns_and_not_what_is_in_them() -> None:
@@ -174,9 +166,6 @@ def test_staff_put_nobody_into_a_team_and_give_no_team_more_rights() -> None:
     assert (team.user_set.count(), set(team.permissions.values_list("codename", flat=True))) == (0, before)
 
 
-OWN = "/accounts/password/change/"
-
-
 def test_ones_own_password_is_not_changed_without_the_old_one() -> None:
     """In the administration it was, and with the new one every password was given that a decision asks for again."""
     admin = root(password="the phrase of the root")
@@ -188,18 +177,6 @@ def test_ones_own_password_is_not_changed_without_the_old_one() -> None:
     admin.refresh_from_db()
     assert admin.check_password("the phrase of the root")
     assert told("user.password_changed", f"user:{admin.pk}") == []
-
-
-def test_ones_own_password_is_changed_with_the_old_one_and_told_of() -> None:
-    person = make_user("Pat", password="the phrase of pat")
-    client, new = confirmed(person), {"password1": "quite another one", "password2": "quite another one"}
-    assert client.post(OWN, {"oldpassword": "a guess", **new}).status_code == 200
-    assert told("user.password_changed", f"user:{person.pk}") == []
-    assert client.post(OWN, {"oldpassword": "the phrase of pat", **new}).status_code == 302
-    person.refresh_from_db()
-    assert person.check_password("quite another one")
-    ((actor, data),) = told("user.password_changed", f"user:{person.pk}")
-    assert (actor, data["address"]) == (f"user:{person.pk}", "127.0.0.1")
 
 
 def test_anothers_password_and_a_new_account_take_ones_own_password_again() -> None:
@@ -226,9 +203,6 @@ def test_accounts_and_teams_are_not_deleted() -> None:
     client.post(reverse("admin:auth_group_changelist"), action | {"_selected_action": [team.pk]})
     assert User.objects.filter(pk=user.pk).exists()
     assert Group.objects.filter(pk=team.pk).exists()
-
-
-PASSWORD = "open sesame again"
 
 
 def with_app() -> User:
@@ -266,15 +240,10 @@ def test_a_superuser_ends_sessions_and_removes_factors_with_an_event_also_one_th
 
 
 def test_staff_remove_nobodys_factors_and_nobody_their_own_here() -> None:
-    user, staff, admin = (
-        with_app(),
-        make_user("Sam Staff", may=("auth.change_user",), password=PASSWORD),
-        root(PASSWORD),
-    )
-    User.objects.filter(pk=staff.pk).update(is_staff=True)
+    user, helper, admin = with_app(), staff("auth.change_user"), root(PASSWORD)
     for what in ("factor-removals", "session-ends"):
         address = f"/admin/auth/user/{user.pk}/{what}/"
-        assert confirmed(staff).post(address, {"factor": 1}).status_code == 403
+        assert confirmed(helper).post(address, {"factor": 1}).status_code == 403
         assert confirmed(admin).get(address).status_code == 405
         assert confirmed(admin).post(f"/admin/auth/user/{admin.pk}/{what}/").status_code == 403
     assert factors.has_any(user)

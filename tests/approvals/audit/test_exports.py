@@ -34,22 +34,16 @@ from tests.harness.services import run
 from tests.harness.session import ROOT
 
 pytestmark = pytest.mark.whole_database
-
-
 KEY = b"seals of the tests: 0123456789-abcdef"
-
-
 Lines = list[dict[str, Any]]
 
 
 def exported(*, texts: bool = False, **filters: str) -> list[bytes]:
-    """The lines of an export."""
     asked = AuditFilters.read(filters)
     return list(exporting.prepare(asked, format="jsonl", texts=texts, by=OPERATOR).lines)
 
 
 def checked(lines: list[bytes], *, key: bytes = KEY, **more: Any) -> tuple[list[str], verify_export.ExportVerdict]:
-    """What a verification of these lines finds."""
     check = verify_export.ExportCheck(key, **more)
     return [str(problem) for problem in check.lines(lines)], check.verdict
 
@@ -133,7 +127,7 @@ def test_an_event_altered_with_its_mark_still_does_not_lead_to_the_root() -> Non
     assert found == [f"event {event.pk}: (test.said) is not what seal {seal.pk} covers at its place"]
 
 
-def test_an_event_removed_from_the_file_is_named_by_its_place() -> None:
+def test_an_event_removed_moved_or_slipped_in_is_named_by_its_place() -> None:
     one, event, _, seal = three()
 
     def remove(said: Lines) -> None:
@@ -145,20 +139,12 @@ def test_an_event_removed_from_the_file_is_named_by_its_place() -> None:
         f"seal {seal.pk}: the event that stood at place 1 after event {one.pk} was removed from the export"
     ]
 
-
-def test_events_in_another_order_are_named() -> None:
-    one, event, _, _ = three()
-
     def swap(said: Lines) -> None:
         a, b = said.index(line_of(said, one)), said.index(line_of(said, event))
         said[a], said[b] = said[b], said[a]
 
     found, _ = checked(changed(exported(), swap))
     assert any(f"event {one.pk}: (line" in each and "the order was changed" in each for each in found)
-
-
-def test_an_event_slipped_into_the_file_is_named() -> None:
-    _, event, last, seal = three()
 
     def insert(said: Lines) -> None:
         at = said.index(line_of(said, event))
@@ -167,7 +153,6 @@ def test_an_event_slipped_into_the_file_is_named() -> None:
 
     found, _ = checked(changed(exported(since=event.at.isoformat()), insert))
     assert any("was slipped in" in each and f"seal {seal.pk}" in each for each in found), found
-    assert last.pk
 
 
 def test_a_file_that_was_cut_or_whose_seals_were_made_again_is_found() -> None:
@@ -178,8 +163,7 @@ def test_a_file_that_was_cut_or_whose_seals_were_made_again_is_found() -> None:
     assert f"line {len(lines)}: cannot be read: it was altered or cut" in found
     assert f"line {len(lines) + 1}: stands after the end" in checked([*lines, lines[-2]])[0]
     *_, seal = three()
-    found, _ = checked(exported(), anchors={seal.pk: bytes(seal.digest)})
-    assert found == []
+    assert checked(exported(), anchors={seal.pk: bytes(seal.digest)})[0] == []
     found, _ = checked(exported(), anchors={seal.pk: bytes(32)})
     assert found == [f"seal {seal.pk}: is not the one that was exported then: it was made again"]
 
@@ -214,9 +198,7 @@ def test_without_the_key_it_says_what_could_not_be_checked_and_with_another_refu
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b"", "This is no export"),
         (b"[]\n", "This is no export"),
-        (b'{"holdpoint":"audit","format":1,"filters":{}}\n', "This is no export"),
         (b'{"holdpoint":"audit export","format":99,"filters":{}}\n', "This export has format 99"),
         (b"\xff\n", "This is no export"),
     ],
@@ -236,9 +218,7 @@ def elsewhere(*arguments: str, home: Path, **variables: str) -> Any:
 
 
 @pytest.mark.parametrize("count", first_alone([2_100, 10_000]))
-def test_thousands_of_events_are_exported_and_verified_elsewhere_by_the_command_alone(
-    tmp_path: Path, count: int
-) -> None:
+def test_thousands_of_events_are_exported_and_verified_elsewhere_by_the_command(tmp_path: Path, count: int) -> None:
     team = 700_000 + os.getpid() + count
     by = Actor("user:7", "Ann")
     event_log.append_events(
@@ -301,10 +281,7 @@ def test_no_line_holds_what_a_terminal_obeys_or_a_reader_takes_for_the_end_of_a_
     ("value", "shown"),
     [
         ("=1+1", "'=1+1"),
-        ("@SUM(A1)", "'@SUM(A1)"),
         ("\uff1d1", "'\uff1d1"),
-        ("  =1", "  '=1"),
-        ("\t=1", "'\\u0009=1"),
         ("\n=1", "'\\u000a=1"),
         ("a;=1", "a;'=1"),
         ("a\t=1", "a\\u0009'=1"),
@@ -314,9 +291,7 @@ def test_no_line_holds_what_a_terminal_obeys_or_a_reader_takes_for_the_end_of_a_
         ("a=1", "a=1"),
         ("two\r\nlines", "two\\u000d\\u000alines"),
         ("\u202eevil", "\\u202eevil"),
-        ('say "hi", you', 'say "hi", you'),
         ("Grüße", "Grüße"),
-        ("", ""),
     ],
 )
 def test_a_value_is_shown_and_never_run(value: str, shown: str) -> None:
@@ -325,9 +300,7 @@ def test_a_value_is_shown_and_never_run(value: str, shown: str) -> None:
 
 
 def test_the_file_is_read_back_row_by_row_whatever_is_in_it() -> None:
-    name = unique('=cmd|"/c calc"!A1\r\n2026,forged')
-    event_log.record("test.said", subject=unique("test:csv"), by=Actor("user:7", name), data={"a": "=1", "b": "x\ny"})
-    subject = unique("test:two")
+    name, subject = unique('=cmd|"/c calc"!A1\r\n2026,forged'), unique("test:csv")
     event_log.record("test.said", subject=subject, by=Actor("user:7", name), data={"a": "=1", "b": "x\ny"})
     horizon.reached()
     export = exporting.prepare(AuditFilters(subject=subject), format="csv", texts=False, by=Actor("user:1", "Ann"))
@@ -336,8 +309,6 @@ def test_the_file_is_read_back_row_by_row_whatever_is_in_it() -> None:
     head, *rows = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""))
     assert tuple(head) == exporting.COLUMNS
     (row,) = rows
-    assert len(row) == len(head)
-    assert row[head.index("who")].startswith("'=cmd")
-    assert data.count(b"\r\n") == 2
-    assert data.count(b"\n") == 2
+    assert (len(row), row[head.index("who")][:5]) == (len(head), "'=cmd")
+    assert data.count(b"\r\n") == data.count(b"\n") == 2
     assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) for cell in row)

@@ -20,11 +20,10 @@ AUDITOR = ("checkpoints.view_audit", "checkpoints.erase_text")
 
 @pytest.fixture(autouse=True)
 def alone() -> None:
-    """No other verification is under way."""
     Verification.objects.underway().delete()
 
 
-def test_the_audit_has_no_fault_that_axe_can_find(new_page: NewPage) -> None:
+def test_the_audit_has_no_fault_and_its_button_verifies_and_says_how_it_went_by_itself(new_page: NewPage) -> None:
     team = make_team()
     gate = make_gate(team=team)
     decide(gate, ann(team), comment="She\u202e is <b>right</b>")
@@ -38,14 +37,6 @@ def test_the_audit_has_no_fault_that_axe_can_find(new_page: NewPage) -> None:
         row.click()
     page.locator(".audit-more summary").click()
     assert check_each_look(page, "", said) == []
-
-
-def test_the_button_verifies_and_the_page_says_how_it_went_by_itself(new_page: NewPage) -> None:
-    team = make_team()
-    say(team=team.pk)
-    seal_all()
-    page = new_page(make_user("Olga Auditor", team, may=AUDITOR))
-    page.goto("/audit/")
     page.get_by_role("button", name="Verify the seals").click()
     expect(page.locator("#seals")).to_contain_text("Verifying for Olga Auditor")
     asked = Verification.objects.underway().get()

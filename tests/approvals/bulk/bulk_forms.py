@@ -39,14 +39,12 @@ def alike(number: int, *, policy: Policy, risk: str = "low", plan: Plan | None =
 
 
 def preview(client: Client, gates: Sequence[Gate], verdict: str = "approve") -> str:
-    """Return the list of a bulk decision as its page shows it."""
     answer = client.post("/inbox/bulk/", {"gate": [gate.pk for gate in gates], "verdict": verdict})
     assert answer.status_code == 200, answer.content
     return answer.content.decode()
 
 
 def form(page: str, **said: Any) -> dict[str, Any]:
-    """Return the form of that page, filled in."""
     key = KEY.search(page)
     assert key is not None
     filled = {"key": key[1], "verdict": "approve", "comment": REASON, "second_look": "yes"}
@@ -54,7 +52,6 @@ def form(page: str, **said: Any) -> dict[str, Any]:
 
 
 def send(client: Client, filled: dict[str, Any]) -> str:
-    """Send a form; return the page of its results."""
     answer = client.post("/inbox/bulk/decisions/", filled)
     assert answer.status_code == 303, answer.content.decode()
     return client.get(answer["Location"]).content.decode()

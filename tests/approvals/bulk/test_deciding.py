@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from typing import Any
 
 import pytest
 
@@ -62,20 +63,19 @@ def test_each_of_the_selection_is_listed_with_what_a_yes_does_and_decided_by_one
     assert [decode_canonical(bytes(each.data))["bulk"] for each in told] == [order.pk] * 3
 
 
-def test_two_of_five_are_refused_by_the_policy_and_say_why() -> None:
+def test_two_of_four_are_refused_by_the_policy_and_say_why() -> None:
     policy = make_policy(team := make_team())
-    gates, risky = alike(3, policy=policy), alike(2, policy=policy, risk="high")
+    gates, risky = alike(2, policy=policy), alike(2, policy=policy, risk="high")
     client = signed_in(ann(team))
     page = preview(client, [*gates, *risky])
     assert page.count("The risk is high; the policy allows at most low for decisions together.") == 2
     filled = form(page)
-    assert len(filled["choice"]) == 3
+    assert len(filled["choice"]) == 2
     # A forged form that names them anyway gets the same answer for each, and nothing is decided.
     forged = [f"{gate.pk}:{bytes(gate.standing().digest).hex()}:" for gate in risky]
     results = send(client, {**filled, "choice": [*filled["choice"], *forged]})
-    assert "You approved 3 gates" in results
-    assert (results.count("The risk is high"), statuses(gates)) == (2, ["decided"] * 3)
-    assert statuses(risky) == ["open"] * 2
+    assert "You approved 2 gates" in results
+    assert (results.count("The risk is high"), statuses([*gates, *risky])) == (2, ["decided"] * 2 + ["open"] * 2)
     refused = Event.objects.filter(kind="decision.refused", subject__in=[gate.subject for gate in risky])
     assert [decode_canonical(bytes(each.data))["kind"] for each in refused] == ["not_in_bulk"] * 2
 
@@ -209,10 +209,8 @@ def test_the_same_form_again_is_the_same_order_and_another_content_is_refused() 
 def test_a_reason_and_a_look_are_asked() -> None:
     gates, client = alike(2, policy=make_policy(team := make_team())), signed_in(ann(team))
     filled = form(preview(client, gates))
-    for said, words in (
-        ({"comment": " "}, "Write why you decide these together."),
-        ({"second_look": ""}, "tick that you did"),
-    ):
+    missing = (({"comment": " "}, "Write why you decide these together."), ({"second_look": ""}, "tick that you did"))
+    for said, words in missing:
         answer = client.post("/inbox/bulk/decisions/", {**filled, **said})
         assert answer.status_code == 422
         assert words in answer.content.decode()
@@ -279,10 +277,8 @@ def test_an_order_that_crashes_in_the_middle_leaves_what_it_did_and_the_rest_is_
     reviewer = ann(team)
     gates = alike(5, policy=make_policy(team))
     choices = [BulkChoice(gate.pk, bytes(gate.standing().digest)) for gate in gates]
-    order = orders.take(
-        BulkSubmission(key=secrets.token_hex(8), verdict="approve", gates=choices, comment=REASON, second_look=True),
-        by=reviewer,
-    )
+    asked = BulkSubmission(key=secrets.token_hex(8), verdict="approve", gates=choices, comment=REASON, second_look=True)
+    order = orders.take(asked, by=reviewer)
     monkeypatch.setenv("HOLDPOINT_CRASH", f"{crash_points.OF_BULK}:raise:2")
     with pytest.raises(crash_points.Crashed):
         carry_out(order, by=reviewer)
@@ -304,10 +300,8 @@ def test_a_form_that_was_cut_short_is_sent_again_with_another_reason_for_the_res
     reviewer = ann(team)
     gates, client = alike(3, policy=make_policy(team)), signed_in(reviewer)
     filled = form(preview(client, gates))
-    sent = BulkSubmission(
-        key=filled["key"], verdict="approve", gates=choices_in(filled["choice"]), comment=REASON, second_look=True
-    )
-    orders.take(sent, by=reviewer)
+    said: dict[str, Any] = {"verdict": "approve", "comment": REASON, "second_look": True}
+    orders.take(BulkSubmission(key=filled["key"], gates=choices_in(filled["choice"]), **said), by=reviewer)
     decide(gates[0], reviewer)
     refused = client.post("/inbox/bulk/decisions/", {**filled, "comment": "Another reason."})
     assert refused.status_code == 422

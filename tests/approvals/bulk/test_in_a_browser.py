@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from approvals.models import Decision, Gate
 from tests.approvals.bulk.bulk_forms import REASON, alike, make_stuck_plan
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
-from tests.harness.browser_checks import check, check_each_look, watched
+from tests.harness.browser_checks import check, watched
 
 NewPage = Callable[..., Page]
 
@@ -46,7 +46,7 @@ def test_a_selection_is_made_decided_and_read_with_the_keyboard_alone(new_page: 
     page.keyboard.press("a")
     page.wait_for_url("**/inbox/bulk/")
     expect(page.get_by_role("heading", level=1)).to_have_text("Approve 3 gates")
-    assert check_each_look(page, "", said) == []
+    assert check(page, "", said) == []
     page.get_by_label("Why these together?").fill(REASON)
     page.get_by_label("I have read what each of the 3 approvals does").check()
     page.keyboard.press("Control+Enter")

@@ -45,12 +45,8 @@ def test_an_approval_that_races_an_edit_never_counts_for_what_the_approver_did_n
     for _ in range(2):
         gate = make_gate(policy=policy, team=team)
         seen, arguments = bytes(gate.standing().digest), edit_amount(gate, "80.00")
-        race(
-            [
-                partial(decide, gate, editor, "edit", seen=seen, arguments=arguments),
-                partial(decide, gate, approver, seen=seen),
-            ]
-        )
+        edits = partial(decide, gate, editor, "edit", seen=seen, arguments=arguments)
+        race([edits, partial(decide, gate, approver, seen=seen)])
         counted = Decision.objects.filter(gate=gate, counts=True).values_list("user", "proposal__number")
         assert list(counted) == [(editor.pk, 2)]
         assert Gate.objects.get(pk=gate.pk).status == "open"
@@ -72,35 +68,22 @@ def test_of_many_who_close_a_quorum_or_send_one_key_at_once_each_counts_once() -
     assert Gate.objects.get(pk=gate.pk).version == 2
 
 
-def test_a_decision_and_the_expiry_that_race_end_in_one_outcome_and_after_the_deadline_the_decision_loses() -> None:
+def test_a_decision_and_the_expiry_or_a_withdrawal_that_race_end_in_one_outcome() -> None:
     team = make_team()
-    person = ann(team)
-    gate = make_gate(team=team)
+    person, gate = ann(team), make_gate(team=team)
     pass_deadline(gate)
     expired, refused = race([partial(closing.expire, gate), partial(decide, gate, person)])
-    assert isinstance(refused, GateExpired)
-    assert expired.kind == "expired"
-    assert Outcome.objects.get(gate=gate).kind == "expired"
-
-
-def test_a_decision_and_a_withdrawal_that_race_end_in_one_outcome() -> None:
-    team = make_team()
-    person = ann(team)
+    assert isinstance(refused, GateExpired), "after the deadline the decision loses"
+    assert Outcome.objects.get(gate=gate).kind == expired.kind == "expired"
     for _ in range(2):
         gate = make_gate(team=team)
-        decided, withdrawn = race(
-            [
-                partial(decide, gate, person),
-                partial(closing.withdraw, gate, by=actors.SYSTEM, reason="the run went another way"),
-            ]
-        )
+        withdraw = partial(closing.withdraw, gate, by=actors.SYSTEM, reason="the run went another way")
+        decided, withdrawn = race([partial(decide, gate, person), withdraw])
         kind = Outcome.objects.get(gate=gate).kind
         if isinstance(decided, Decision):
             assert (kind, withdrawn) == ("approved", None)
         else:
-            assert kind == "withdrawn"
-            assert isinstance(decided, GateWithdrawn)
-            assert "the run went another way" in str(decided)
+            assert (kind, isinstance(decided, GateWithdrawn)) == ("withdrawn", True)
 
 
 # For each line forks a process that decides, and kills itself just before the statement that names `table` is sent.

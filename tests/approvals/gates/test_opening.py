@@ -45,14 +45,12 @@ from tests.harness.signed_in_clients import signed_in
 
 
 def taken(run: Run) -> Claim:
-    """Claim the run."""
     claim = claims.claim(run.pk, plan_ids=[run.plan_id], worker="test", lease=30)
     assert claim is not None
     return claim
 
 
 def opened(run: Run, claim: Claim, card: Card | None = None) -> Gate:
-    """Open the run's gate under a claim."""
     return open_gate(
         claim=claim,
         run=run,
@@ -66,6 +64,9 @@ def opened(run: Run, claim: Claim, card: Card | None = None) -> Gate:
 
 def test_a_gate_opens_with_its_proposal_its_hold_its_event_and_a_run_that_waits() -> None:
     gate = make_gate()
+    policy = make_gate(team=gate.team).policy
+    assert gate.policy == policy == Policy.objects.get(team=gate.team), "its team's default is made once"
+    assert (policy.name, policy.quorum, policy.separation) == ("default", 1, True)
     assert (gate.status, gate.run.status, gate.proposal, gate.version) == ("open", "waiting", 1, 1)
     assert gate.standing().by is None
     assert Hold.objects.standing().filter(subject=gate.subject).count() == 1
@@ -73,7 +74,7 @@ def test_a_gate_opens_with_its_proposal_its_hold_its_event_and_a_run_that_waits(
     assert (event.kind, event.actor, event.team_id) == ("gate.opened", f"agent:{gate.run.plan.agent}", gate.team_id)
 
 
-def test_the_same_checkpoint_asks_once_and_the_run_waits_again() -> None:
+def test_the_same_checkpoint_asks_once_and_a_gate_decided_meanwhile_is_not_slept_through() -> None:
     run = make_run()
     gate = opened(run, taken(run))
     run.wake(actors.SYSTEM)
@@ -81,15 +82,9 @@ def test_the_same_checkpoint_asks_once_and_the_run_waits_again() -> None:
     run.refresh_from_db()
     assert run.status == "waiting"
     assert Event.objects.filter(subject=gate.subject, kind="gate.opened").count() == 1
-
-
-def test_a_gate_decided_meanwhile_is_not_slept_through() -> None:
-    team = make_team()
-    run = make_run(team=team)
-    gate = opened(run, taken(run))
     run.wake(actors.SYSTEM)
     claim = taken(run)
-    decide(gate, ann(team))
+    decide(gate, ann(run.team))
     assert opened(run, claim).status == "decided"
     run.refresh_from_db()
     assert run.status == "running"
@@ -124,13 +119,6 @@ def test_the_arguments_shown_are_those_in_the_saved_state_whatever_the_card_says
     assert action.undo == "cancel_payment"
 
 
-def test_a_team_without_the_policy_asks_under_its_default_which_is_made_once() -> None:
-    team = make_team()
-    first, second = make_gate(team=team), make_gate(team=team)
-    assert first.policy == second.policy == Policy.objects.get(team=team)
-    assert (first.policy.name, first.policy.quorum, first.policy.separation) == ("default", 1, True)
-
-
 def test_what_an_agent_calls_its_gate_may_be_anything_and_is_kept_whole_in_the_card() -> None:
     title = "a\0b\n\n" + "x" * 5000
     gate = make_gate(card=make_card(title=title))
@@ -161,7 +149,6 @@ PERSONAL = ("Marit", "Ellery", "1,284", "Okafor", "Lindqvist", "Marlow", "patien
 
 
 def data_of(gate: Gate) -> dict[str, str]:
-    """Kind -> the data of each of the run's events."""
     events = Event.objects.filter(run_id=gate.run_id)
     return {event.kind: str(canonical_json.decode_canonical(bytes(event.data))) for event in events}
 
@@ -191,10 +178,10 @@ def test_no_event_of_a_gate_keeps_its_title_or_what_people_wrote() -> None:
     assert personal_in(silent) == personal_in(gone) == []
 
 
-@pytest.mark.parametrize("number", [0, 2**62, 2**63])
-def test_a_gate_that_does_not_exist_is_an_error_that_is_answered_with_404(number: int) -> None:
-    with pytest.raises(Proposal.DoesNotExist):
-        read(number)
+def test_a_gate_that_does_not_exist_is_an_error_that_is_answered_with_404() -> None:
+    for number in (0, 2**62, 2**63):
+        with pytest.raises(Proposal.DoesNotExist):
+            read(number)
 
 
 HOUR = dt.timedelta(hours=1)
@@ -246,9 +233,8 @@ def test_nobody_in_time_is_expired_and_not_rejected_and_the_run_is_woken_to_hear
     assert closing.expire(gate) is None
     pass_deadline(gate)
     assert Gate.objects.overdue().filter(pk=gate.pk).exists()
-    outcome = closing.expire(gate)
-    assert outcome is not None
-    assert (outcome.kind, outcome.to_run, outcome.grants.count()) == ("expired", None, 0)
+    assert ended(gate) == ("expired", 0)
+    assert gate.outcome.to_run is None
     gate = Gate.objects.get(pk=gate.pk)
     assert (gate.status, gate.run.status) == ("expired", "queued")
     assert gate.closed_at is not None
@@ -257,15 +243,16 @@ def test_nobody_in_time_is_expired_and_not_rejected_and_the_run_is_woken_to_hear
     assert Event.objects.filter(subject=gate.subject, kind="gate.expired", actor="system").count() == 1
 
 
-def test_a_policy_that_approves_on_expiry_gives_the_grants_and_says_that_the_system_did() -> None:
-    gate = make_gate(policy=make_policy(deadline=HOUR, on_expiry="approve"))
-    pass_deadline(gate)
-    outcome = closing.expire(gate)
-    assert outcome is not None
-    assert (outcome.kind, outcome.by, outcome.decisions.count()) == ("approved", "system", 0)
+def test_a_policy_that_approves_on_expiry_gives_the_grants_and_never_answers_a_question() -> None:
+    policy = make_policy(deadline=HOUR, on_expiry="approve")
+    gate = make_gate(policy=policy)
+    assert ended(gate) == ("approved", 2)
+    outcome = gate.outcome
+    assert (outcome.by, outcome.decisions.count()) == ("system", 0)
     assert bytes(outcome.to_run or b"") == outcome.approved().digest()
     assert sorted(outcome.grants.values_list("effect", flat=True)) == ["pay", "reply"]
     assert Gate.objects.get(pk=gate.pk).status == "expired"
+    assert ended(make_gate(policy=policy, kind="recovery")) == ("expired", 0)
 
 
 def test_approval_on_expiry_never_approves_what_one_person_changed() -> None:
@@ -305,12 +292,6 @@ def test_approval_on_expiry_never_approves_what_somebody_rejected_though_their_v
 def test_a_deadline_that_somebody_wrote_into_the_row_approves_nothing() -> None:
     gate = make_gate(policy=make_policy(deadline=HOUR, on_expiry="approve"))
     Gate.objects.filter(pk=gate.pk).update(deadline=gate.opened_at)
-    outcome = closing.expire(gate)
-    assert outcome is not None
-    assert (outcome.kind, outcome.grants.count()) == ("expired", 0)
+    closing.expire(gate)
+    assert (gate.outcome.kind, gate.outcome.grants.count()) == ("expired", 0)
     change_gate(gate)
-
-
-def test_approval_on_expiry_never_answers_a_question() -> None:
-    gate = make_gate(policy=make_policy(deadline=HOUR, on_expiry="approve"), kind="recovery")
-    assert ended(gate) == ("expired", 0)

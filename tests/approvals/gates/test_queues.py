@@ -46,7 +46,7 @@ def test_the_queues_hold_what_the_rules_of_one_gate_say() -> None:
     dice = random.Random(7)
     policies = [make_policy(teams[n % 3], name=f"p{n}", groups=(teams[dice.randrange(3)],) if n % 2 else (), quorum=2)
                 for n in range(6)]  # fmt: skip
-    for n in range(18):
+    for n in range(12):
         gate = make_gate(policy=policies[n % 6], started_by=people[n % 4] if n % 4 < 3 else None)
         willing = [each for each in people if not authority.why_not(each, gate)]
         for each in willing[: dice.randrange(3)]:
@@ -62,7 +62,7 @@ def test_the_queues_hold_what_the_rules_of_one_gate_say() -> None:
         assert sorted(reach.ids(DECIDED, most=100)) == sorted(gate.pk for gate in closed)
         own = {gate.pk for gate in closed if not authority.why_not(person, gate)}
         assert set(reach.ids(MINE_DECIDED, most=100)) == own
-        for gate in Gate.objects.order_by("-pk")[:28]:  # ten of them are of other tests
+        for gate in Gate.objects.order_by("-pk")[:20]:  # eight of them are of other tests
             page = shown_gate.shown(gate.pk, to=person)
             assert (page is not None) == (gate in visible), "one rule says who sees a gate, in lists and on its page"
             if page is not None and gate.status == "open":
@@ -104,12 +104,14 @@ def beside(gate: Gate) -> list[tuple[int, bool]]:
     return [(each.id, each.same) for each in found.beside]
 
 
-def test_gates_with_the_same_actions_are_found_oldest_first(team: Group) -> None:
+def test_gates_with_the_same_actions_are_found_oldest_first_and_none_of_another_team(team: Group) -> None:
     policy = make_policy(team)
     one, two, three = (opened(policy) for _ in range(3))
+    opened(make_policy(make_team()))
     assert beside(two) == [(one.pk, True), (three.pk, True)]
     decide(one, ann(team))
     assert beside(two) == [(three.pk, True)]
+    assert shown(two.pk, to=eve()) is None
 
 
 def test_one_that_was_edited_is_a_conflict_where_both_are_about_one_resource(team: Group) -> None:
@@ -131,14 +133,6 @@ def test_another_tool_on_the_same_resource_is_a_conflict(team: Group) -> None:
     page = signed_in(ann(team)).get(f"/gates/{two.pk}/").content.decode()
     assert "1 more request for" in page
     assert "before this one" in page
-
-
-def test_another_teams_gates_are_not_shown(team: Group) -> None:
-    one = opened(make_policy(team), resource="order 7")
-    other = make_team()
-    opened(make_policy(other), resource="order 7")
-    assert beside(one) == []
-    assert shown(one.pk, to=eve()) is None
 
 
 def test_the_same_are_decided_once_from_the_page_of_one_unless_the_policy_decides_each_by_itself(team: Group) -> None:
@@ -169,34 +163,26 @@ def gate() -> Gate:
     return made
 
 
-def mentioned(gate: Gate) -> list[list[int]]:
-    events = Event.objects.filter(subject=gate.subject, kind="gate.mentioned").order_by("pk")
-    return [decode_canonical(bytes(each.data))["users"] for each in events]
-
-
 def test_only_those_who_may_see_the_gate_are_mentioned(gate: Gate) -> None:
     mine, mate, outsider = ann(gate.team), bob(gate.team), eve()
     reviewer = make_user("Mira", gate.finance, may=("approvals.decide_gate",))  # type: ignore[attr-defined]
     others = f"@{outsider.username} @nobody x@{mate.username} @{mine.username}"
     remarks.remark(gate, by=mine, text=f"Hello {others}", key="k1")
-    assert mentioned(gate) == []
-    remarks.remark(gate, by=mine, text=f"(@{mate.username.upper()}), @{reviewer.username}: {others}.", key="k2")
-    assert mentioned(gate) == [sorted([mate.pk, reviewer.pk])]
-    remarks.remark(gate, by=mine, text=f"(@{mate.username.upper()}), @{reviewer.username}: {others}.", key="k2")
-    assert len(mentioned(gate)) == 1  # the same form twice
+    for _ in range(2):  # the same form twice
+        remarks.remark(gate, by=mine, text=f"(@{mate.username.upper()}), @{reviewer.username}: {others}.", key="k2")
     mate.is_active = False
     mate.save()
     remarks.remark(gate, by=mine, text=f"@{mate.username}", key="k3")
-    assert len(mentioned(gate)) == 1
+    told = Event.objects.get(subject=gate.subject, kind="gate.mentioned")
+    assert decode_canonical(bytes(told.data))["users"] == sorted([mate.pk, reviewer.pk])
 
 
 def test_completion_offers_the_same_people_and_an_outsider_gets_none(gate: Gate) -> None:
     mine, mate, outsider = ann(gate.team), bob(gate.team), eve()
     browser = signed_in(mine)
-    page = browser.get(f"/gates/{gate.pk}/people/", {"q": "b"}).content.decode()
-    assert f'data-name="{mate.username}"' in page
-    assert outsider.username not in browser.get(f"/gates/{gate.pk}/people/").content.decode()
-    assert mine.username not in browser.get(f"/gates/{gate.pk}/people/").content.decode()
+    assert f'data-name="{mate.username}"' in browser.get(f"/gates/{gate.pk}/people/", {"q": "b"}).content.decode()
+    everybody = browser.get(f"/gates/{gate.pk}/people/").content.decode()
+    assert [each.username in everybody for each in (mate, mine, outsider)] == [True, False, False]
     assert signed_in(outsider).get(f"/gates/{gate.pk}/people/").status_code == 404
     assert browser.get(f"/gates/{gate.pk}/people/", {"q": "%_"}).status_code == 200
 

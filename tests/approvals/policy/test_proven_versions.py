@@ -147,9 +147,7 @@ def test_versions_from_before_are_adopted_once(slip_in: Callable[..., Policy]) -
 
 @pytest.mark.whole_database
 @pytest.mark.usefixtures("unfinished")
-def test_a_change_of_the_key_signs_anew_what_held_and_nothing_else(
-    slip_in: Callable[..., Policy], settings: Any
-) -> None:
+def test_a_change_of_the_key_signs_anew_what_held_alone(slip_in: Callable[..., Policy], settings: Any) -> None:
     """With the old key gone no version held; the next migration took that for the beginning, and vouched for all."""
     team, key = make_team(), settings.HOLDPOINT_SEAL_KEY
     versions.write(Policy(team=team, name="refunds", quorum=2), by=SYSTEM)

@@ -30,7 +30,6 @@ from tests.factories import (
     make_policy,
     make_team,
     make_user,
-    mira,
     waiting,
 )
 from tests.factories.gates import change_gate
@@ -73,7 +72,7 @@ def test_a_later_stage_sees_the_gate_but_decides_only_when_it_is_reached() -> No
         decide(chain.gate, chain.lee)
     decide(chain.gate, chain.fin)
     assert (waiting(chain.fin), waiting(chain.ann)) == ([], [chain.gate.pk])
-    with pytest.raises(AlreadySaid):
+    with pytest.raises(AlreadySaid, match="another person must approve too"):
         decide(chain.gate, chain.fin)
     decide(chain.gate, chain.ann)
     assert (chain.status(), waiting(chain.lee)) == ("open", [chain.gate.pk])
@@ -122,13 +121,6 @@ def test_two_last_voters_of_different_stages_at_once_leave_one_order() -> None:
         if early:
             decide(chain.gate, chain.lee)
         assert chain.status() == "decided"
-
-
-def test_two_last_voters_of_one_stage_at_once_close_it_once() -> None:
-    chain = Chain()
-    found = race([partial(decide, chain.gate, chain.ann), partial(decide, chain.gate, chain.fin)])
-    assert all(isinstance(each, Decision) for each in found)
-    assert waiting(chain.lee) == [chain.gate.pk]
 
 
 def test_a_vote_of_somebody_who_lost_their_team_lapses_and_their_stage_is_asked_again() -> None:
@@ -185,21 +177,19 @@ def test_a_rule_may_ask_for_a_second_look() -> None:
         ("policy", {"denials": 9}),
     ],
 )
-def test_requirements_lowered_in_their_rows_and_people_slipped_in_let_nobody_decide(
-    of: str, columns: dict[str, Any]
-) -> None:
+def test_requirements_lowered_and_people_slipped_in_let_nobody_decide(of: str, columns: dict[str, Any]) -> None:
     chain = Chain(rules=[{"name": "all", "when": "true", "require": {"denials": 2}}])
     row = chain.policy if of == "policy" else chain.gate.standing()
     with altered(row, **columns), pytest.raises(NotVerifiable):
         decide(chain.gate, chain.fin)
 
-    chain, eve = Chain(), make_user("eve")
-    chain.policy.people.add(eve)
+    outsider = eve()
+    chain.policy.people.add(outsider)
     with pytest.raises(NotVerifiable):
-        decide(chain.gate, eve)
-    chain.policy.people.remove(eve)
+        decide(chain.gate, outsider)
+    chain.policy.people.remove(outsider)
     with pytest.raises(NotAllowed):
-        decide(chain.gate, eve)
+        decide(chain.gate, outsider)
 
 
 def test_two_of_two_with_an_edit_by_the_second_asks_the_first_again_and_runs_the_edit() -> None:
@@ -237,32 +227,21 @@ def test_a_voter_whose_account_was_switched_off_does_not_count_and_may_speak_aga
     assert Outcome.objects.get(gate=gate).kind == "approved"
 
 
-def test_one_rejection_closes_a_gate_also_by_whoever_approved_it_and_a_person_counts_once() -> None:
+def test_one_rejection_closes_a_gate_also_by_whoever_approved_it() -> None:
     team = make_team()
-    gate = make_gate(policy=make_policy(team, quorum=3))
-    decide(gate, ann(team))
+    policy, person = make_policy(team, quorum=3), ann(team)
+    gate = make_gate(policy=policy)
+    decide(gate, person)
     decide(gate, bob(team), "reject", comment="Not ours")
     outcome = Outcome.objects.get(gate=gate)
     assert (outcome.kind, outcome.then, outcome.words) == ("rejected", "stop", "Not ours")
-    assert outcome.to_run is None
-    assert not outcome.grants.exists()
-
-    team = make_team()
-    gate = make_gate(policy=make_policy(team, quorum=2))
-    person = ann(team)
+    assert (outcome.to_run, outcome.grants.count()) == (None, 0)
+    gate = make_gate(policy=policy)
     decide(gate, person)
     decide(gate, person, "reject", then="back", comment="Look again")
     outcome = Outcome.objects.get(gate=gate)
     assert (outcome.kind, outcome.then, outcome.back_to) == ("rejected", "back", "propose")
     assert outcome.decisions.get().verdict == "reject"
-
-    team = make_team()
-    gate = make_gate(policy=make_policy(team, quorum=2))
-    person = ann(team)
-    decide(gate, person)
-    with pytest.raises(AlreadySaid, match="another person must approve too"):
-        decide(gate, person)
-    assert Gate.objects.get(pk=gate.pk).status == "open"
 
 
 def refused(gate: Gate, person: User) -> str:
@@ -286,27 +265,10 @@ def test_outsiders_members_without_the_permission_and_superusers_are_refused_and
     team = make_team(may=READER)
     assert refused(make_gate(team=team), bob(team))
 
-    gate = make_gate()
-    root = make_user("Root", superuser=True)
+    gate, root = make_gate(), make_user("Root", superuser=True)
     assert refused(gate, root)
     assert gate.pk not in waiting(root)
     assert Gate.objects.visible_to(root).filter(pk=gate.pk).exists()
-
-
-def test_with_groups_named_the_team_itself_may_not_decide_and_the_groups_may() -> None:
-    team, finance = make_team(), make_team("Finance")
-    gate = make_gate(policy=make_policy(team, groups=(finance,)))
-    assert finance.name in refused(gate, ann(team))
-    assert decide(gate, mira(finance))
-
-
-def test_whoever_started_the_run_may_not_decide_where_duties_are_separated() -> None:
-    team = make_team()
-    starter = ann(team)
-    gate = make_gate(team=team, started_by=starter)
-    assert refused(gate, starter) == str(separation.STARTED_IT)
-    assert gate.pk not in waiting(starter)
-    assert decide(gate, bob(team))
 
 
 def test_an_account_switched_off_after_its_page_was_loaded_is_refused() -> None:

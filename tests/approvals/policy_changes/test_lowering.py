@@ -28,17 +28,13 @@ def stage(*roles: tuple[int, int]) -> Stage:
 
 
 def terms(*stages: Stage, rules: tuple[Rule, ...] = (), denials: int = 1, **settings: Any) -> PolicyTerms:
-    values = (
-        {name: getattr(Policy(), name) for name in SETTINGS if name not in lowering.STRUCTURE}
-        | {"denials": denials}
-        | settings
-    )
+    values = {name: getattr(Policy(), name) for name in SETTINGS if name not in lowering.STRUCTURE}
+    values |= {"denials": denials} | settings
     own = Requirements(stages=stages or (stage((2, FINANCE)),), denials=denials, step_up=values["step_up"])
     return PolicyTerms(settings=values, own=own, rules=rules)
 
 
 def test_every_setting_is_compared_and_one_without_a_rule_is_milder_whenever_it_changes() -> None:
-    """One that is not is taken for milder whenever it changes."""
     assert set(SETTINGS) == lowering.SETTINGS.keys() | lowering.STRUCTURE
 
     before, after = terms(), terms()
@@ -73,7 +69,6 @@ def test_a_shorter_deadline_is_milder_only_where_something_approves_at_it() -> N
 @pytest.mark.parametrize(
     ("after", "before", "covered"),
     [
-        ([stage((3, FINANCE))], [stage((2, FINANCE))], True),
         ([stage((1, FINANCE))], [stage((2, FINANCE))], False),
         ([stage((2, LEGAL))], [stage((2, FINANCE))], False),
         ([stage((1, FINANCE)), stage((1, LEGAL))], [stage((1, FINANCE))], True),
@@ -81,9 +76,7 @@ def test_a_shorter_deadline_is_milder_only_where_something_approves_at_it() -> N
         ([stage((1, LEGAL), (1, FINANCE))], [stage((1, FINANCE), (1, LEGAL))], True),
     ],
 )
-def test_stages_cover_others_where_each_is_as_strict_in_its_place(
-    after: list[Stage], before: list[Stage], covered: bool
-) -> None:
+def test_stages_cover_others_that_ask_no_more_in_place(after: list[Stage], before: list[Stage], covered: bool) -> None:
     assert covers(after, before) is covered
 
 
@@ -118,7 +111,6 @@ LARGE = Rule(name="large", when="amount > 1000", require={"quorum": 2})
         (stage((1, FINANCE)), stage((1, LEGAL), (1, FINANCE))),
         (stage((1, FINANCE), (1, LEGAL)), stage((1, LEGAL), (1, FINANCE))),
     ],
-    ids=["another team before it", "another order"],
 )
 def test_a_rule_that_stays_as_it_was_may_ask_less_of_other_stages(before: Stage, after: Stage) -> None:
     """A rule's number is of the first team: two of Finance became two of Legal and one of Finance, at once."""
@@ -152,25 +144,13 @@ def test_a_rule_that_changes_in_its_place_is_milder_where_it_asks_less(require: 
     assert milder(terms(rules=(before,)), terms(rules=(other,))), "what the condition is true of cannot be told"
 
 
-AT_DEADLINE = {"team": LEGAL, "after": None, "extend": 86400}
-AFTER_TWO_HOURS = {"team": LEGAL, "after": 7200, "extend": None}
-
-
-@pytest.mark.parametrize(
-    ("level", "before", "after"),
-    [
-        (AT_DEADLINE, 2 * HOUR, HOUR),
-        (AFTER_TWO_HOURS, HOUR, 3 * HOUR),
-    ],
-    ids=["sooner", "before it expires"],
-)
-def test_a_deadline_that_brings_an_escalation_nearer_is_milder(
-    level: dict[str, Any], before: timedelta | None, after: timedelta | None
-) -> None:
+def test_a_deadline_that_brings_an_escalation_nearer_is_milder() -> None:
     """The other team decided after a minute instead of two days, and nobody had confirmed that."""
-    one, other = (terms(escalation=[level], deadline=each) for each in (before, after))
-    assert len(milder(one, other)) == 1
-    assert milder(other, one) == []
+    at_deadline = {"team": LEGAL, "after": None, "extend": 86400}
+    before_it = {"team": LEGAL, "after": 7200, "extend": None}
+    for level, deadlines in ((at_deadline, (2 * HOUR, HOUR)), (before_it, (HOUR, 3 * HOUR))):
+        one, other = (terms(escalation=[level], deadline=each) for each in deadlines)
+        assert (len(milder(one, other)), milder(other, one)) == (1, [])
 
 
 SMALL_ALONE = {"name": "small", "when": "amount < 500", "require": {"auto": True}}

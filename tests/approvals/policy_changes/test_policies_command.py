@@ -89,10 +89,7 @@ def test_a_file_that_is_applied_again_proposes_nothing_a_second_time(team: Group
         ("[[policy]]\nteam = 'Nowhere'\nname = 'a'", "there is no “Nowhere”"),
         ("[[policy]]\nteam = '{team}'\nname = 'a'\ndeadline = '1 s'", "deadline: That is less than a minute"),
         ("[[policy]]\nteam = '{team}'\nname = 'a b'", "name: Enter a valid"),
-        (
-            "[[policy]]\nteam = '{team}'\nname = 'a'\n[[policy.rule]]\nname = 'r'\nwhen = 'amount <'\napprovals = 2",
-            "rules:",
-        ),
+        ("[[policy]]\nteam = '{team}'\nname = 'a'\n[[policy.rule]]\nname = 'r'\nwhen = 'amount <'", "rules:"),
         ("[[policy]]\nteam = '{team}'\nname = 'a'\n[[policy]]\nteam = '{team}'\nname = 'a'", "is there twice"),
         ("[[policy]\n", "This cannot be read as TOML"),
     ],
@@ -148,6 +145,16 @@ calendar = "office"
         run("export", "--team", "Nowhere")
 
 
+LARGE = """
+[[policy]]
+team = "{team}"
+name = "refunds"
+
+[[policy.rule]]
+name = "large"
+when = '{when}'
+approvals = 2
+"""
 LIMITS = "[[policy]]\nteam = '{team}'\nname = 'refunds'\nhourly = {hourly}\npause = {pause}\n"
 
 
@@ -169,21 +176,7 @@ def test_to_remove_a_limit_is_milder_and_what_a_file_leaves_out_has_its_default(
     assert (newest.hourly, newest.pause) == (HOURLY, PAUSE)
 
 
-LARGE = """
-[[policy]]
-team = "{team}"
-name = "refunds"
-
-[[policy.rule]]
-name = "large"
-when = '{when}'
-approvals = 2
-"""
-
-
-def test_a_rule_that_some_registered_tools_leave_unclear_is_told_of_with_the_way_to_name_the_tool(
-    team: Group, tmp_path: Path
-) -> None:
+def test_a_rule_that_some_tools_leave_unclear_is_told_of_with_the_way_to_name_one(team: Group, tmp_path: Path) -> None:
     """`amount > 1000` asked two people of each refund with a reply, since the reply has no amount. Nothing said so."""
     make_tool(team, name="pay.refund", schema={"type": "object", "properties": {"amount": {"type": "number"}}})
     make_tool(team, name="mail.send", schema={"type": "object", "properties": {"text": {"type": "string"}}})
@@ -195,7 +188,7 @@ def test_a_rule_that_some_registered_tools_leave_unclear_is_told_of_with_the_way
 
 
 def test_a_rule_that_was_unclear_for_some_of_the_last_gates_is_told_of(team: Group, tmp_path: Path) -> None:
-    policy = make_policy(team, name="refunds")
+    policy = make_policy(team)
     pay, mail = (Action(id=tool[0], tool=tool, arguments=said) for tool, said in (
         ("pay.refund", {"amount": "5.00"}), ("mail.send", {"text": "Hello"}),
     ))  # fmt: skip
@@ -209,9 +202,7 @@ def test_a_rule_that_was_unclear_for_some_of_the_last_gates_is_told_of(team: Gro
     assert "1 of the last 1 gates would have asked one person." in told
 
 
-def test_somebody_whose_account_is_switched_off_is_exported_by_name_and_named_by_no_file(
-    team: Group, tmp_path: Path
-) -> None:
+def test_somebody_who_is_switched_off_is_exported_by_name_and_named_by_no_file(team: Group, tmp_path: Path) -> None:
     """The export of all policies ended with a KeyError, and stages named the number of the account."""
     gone, legal = make_user("Mira"), make_team("Legal")
     make_policy(team, name="named", groups=(team,), people=(gone,))

@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
-from django.test import Client
 
+# What the page of a policy posts.
+POLICY = {
+    "quorum": 1, "separation": "on", "reason_required": "on", "tokens_decide": "on", "on_expiry": "expire",
+    "hourly": 120, "pause": "10 min", "denials": 1, "bulk_risk": "low", "auto_sample": 10, "leaves": "title",
+    "remind_share": 25, "step_up_method": "any",
+}  # fmt: skip
 UNSENT = ("submit", "button", "reset", "image", "file")
 
 
@@ -31,10 +36,3 @@ def _values(field: Tag) -> list[str]:
     if field.get("type") in ("checkbox", "radio"):
         return [str(field.get("value", "on"))] if field.has_attr("checked") else []
     return [str(field.get("value", ""))]
-
-
-def saved_unchanged(client: Client, address: str) -> None:
-    """Open a form and press Save; fails where it is not saved."""
-    answer = client.post(address, standing(client.get(address).content.decode()))
-    faults = BeautifulSoup(answer.content.decode(), "html.parser").select(".errorlist, .errornote")
-    assert answer.status_code == 302, [each.get_text(" ", strip=True) for each in faults]

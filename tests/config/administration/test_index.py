@@ -23,7 +23,6 @@ def root() -> Any:
 
 
 def listed(page: bytes, within: str) -> dict[str, list[str]]:
-    """By section, what is listed there."""
     found = BeautifulSoup(page.decode(), "html.parser").select(f"{within} .tasks")
     return {
         str(each.select_one("caption").text): [a.text for a in each.select("th a")]  # type: ignore[union-attr]
@@ -51,8 +50,7 @@ def test_every_table_of_the_administration_has_its_section_and_says_what_it_is_f
 
 
 def test_staff_are_shown_what_they_may_open_and_no_empty_section() -> None:
-    member = make_user("Sam Staff", make_team(), may=("auth.view_user",))
-    User.objects.filter(pk=member.pk).update(is_staff=True)
+    member = make_user("Sam Staff", make_team(), may=("auth.view_user",), staff=True)
     assert listed(signed_in(member).get(reverse("admin:index")).content, "#content-main") == {"People": ["Users"]}
 
 
@@ -70,16 +68,12 @@ def test_what_is_ticked_is_given_and_what_is_not_offered_stays(root: Any) -> Non
         *wanted, "checkpoints.add_retentionpolicy", "auth.view_group", "approvals.add_policy",
     }  # fmt: skip
     assert root.post(address(user), form | {"may": ["approvals.change_policy"]}).status_code == 302
-    assert permission_names(user.user_permissions) == {
-        "approvals.change_policy",
-        "approvals.add_policy",
-        "auth.view_group",
-    }
+    given = {"approvals.change_policy", "approvals.add_policy", "auth.view_group"}
+    assert permission_names(user.user_permissions) == given
 
 
 def test_whoever_is_no_superuser_reads_what_somebody_may_and_gives_nothing() -> None:
-    helper = make_user("Sam Staff", may=("auth.view_user", "auth.change_user"))
-    User.objects.filter(pk=helper.pk).update(is_staff=True)
+    helper = make_user("Sam Staff", may=("auth.view_user", "auth.change_user"), staff=True)
     user = make_user("Bob", may=("approvals.decide_gate",))
     client = confirmed(helper)
     page = client.get(address(user)).content.decode()

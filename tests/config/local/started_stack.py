@@ -32,7 +32,6 @@ CLEARED += ("HOLDPOINT_STATIC_ROOT", "HOLDPOINT_LOG_FORMAT", "SANDBOX_URL")
 
 
 def environment(home: Path, port: int, **more: str) -> dict[str, str]:
-    """Return what the stack is started with."""
     return dict.fromkeys(CLEARED, "") | {"HOLDPOINT_HOME": str(home), "PORT": str(port)} | more
 
 
@@ -48,8 +47,6 @@ def started_before(home: Path, session: Session, *, database: bool = True) -> Pa
 
 
 class Stack:
-    """One running stack."""
-
     def __init__(self, folder: Path, *words: str, home: Path | None = None, seeded: bool = False, **more: str) -> None:
         self.home = home or folder / "home"
         self.port = free_port()
@@ -61,33 +58,26 @@ class Stack:
         self.service = Service("stack", [*COMMAND, *words], folder, environment(self.home, self.port, **more))
 
     def wait(self) -> None:
-        """Wait until it says where it is."""
         wait_for_http(self.service, f"{self.base}/healthz", within=START)
         self.service.says(r"Holdpoint is at http://localhost:\d+", within=START)
 
     def get(self, path: str) -> httpx.Response:
-        """Fetch one address."""
         return httpx.get(self.base + path, timeout=PATIENCE)
 
     def interrupt(self, *, within: float = PATIENCE) -> int:
-        """Press Ctrl-C; return the exit code."""
         self.service.process.send_signal(signal.SIGINT)
         return self.service.process.wait(within)
 
     def processes(self) -> list[psutil.Process]:
-        """Return every process that belongs to this home."""
         return [process for process in psutil.process_iter() if belongs(process, self.home)]
 
     def child(self, words: str) -> psutil.Process:
-        """Return the first process of this home whose command line holds `words`."""
         return self.children(words)[0]
 
     def children(self, words: str) -> list[psutil.Process]:
-        """Return the processes of this home whose command lines hold `words`."""
         return [process for process in self.processes() if words in command_of(process)]
 
     def sockets(self) -> list[Path]:
-        """Return the sockets left in the home."""
         return [path for path in self.home.rglob("*") if path.is_socket()]
 
 

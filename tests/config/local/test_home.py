@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import secrets
 import sys
+from contextlib import suppress
 from io import BytesIO
+from itertools import product
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -38,13 +41,6 @@ def look(folder: Path) -> dict[str, tuple[int, str]]:
     return {str(path): (path.lstat().st_mode, path.read_text() if path.is_file() else "") for path in paths}
 
 
-def commanded(command: str, home: Path, **more: str) -> tuple[int, str]:
-    """Run what `make run` or `make reset` runs; return its exit code and what it says."""
-    variables = environment(home, free_port(), PYTHONDONTWRITEBYTECODE="1", **more)
-    done = run(sys.executable, "-m", "config.local", command, env=variables)
-    return done.returncode, done.stderr.strip()
-
-
 def test_a_folder_of_somebody_elses_is_refused_and_stays_as_it_was(tmp_path: Path) -> None:
     folder = tmp_path / "my papers"
     folder.mkdir(mode=0o755)
@@ -56,8 +52,6 @@ def test_a_folder_of_somebody_elses_is_refused_and_stays_as_it_was(tmp_path: Pat
         f"touch '{folder}/.holdpoint-home'"
     )
     assert not_taken(folder) == not_taken(folder, new=False) == sentence
-    before = look(folder)
-    assert (commanded("reset", folder), look(folder)) == ((1, sentence), before)
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -83,16 +77,12 @@ def test_a_home_of_before_is_marked_once_goes_on_and_is_deleted_by_a_reset(tmp_p
     (home.path / "of an agent").touch()
     with home.locked():
         assert (home.path / "secret-key").is_file()
-    again = home_before(tmp_path / "again")
-    assert commanded("reset", again) == (0, "")
-    assert not again.exists()
-
-
-def test_a_home_of_before_with_files_of_somebody_elses_is_not_taken(tmp_path: Path) -> None:
-    """The version before started in any folder, so that one may be full of papers."""
-    folder = home_before(tmp_path / "papers")
-    (folder / "thesis.txt").write_text("years of work")
-    assert "holds thesis.txt: nothing in it was touched" in not_taken(folder)
+    with home.locked(new=False):
+        home.delete()
+    assert not home.path.exists()
+    papers = home_before(tmp_path / "papers")  # the version before started in any folder
+    (papers / "thesis.txt").write_text("years of work")
+    assert "holds thesis.txt: nothing in it was touched" in not_taken(papers)
 
 
 def not_taken(folder: Path, *, new: bool = True) -> str:
@@ -109,110 +99,82 @@ def test_a_link_is_refused_with_the_folder_that_it_leads_to(tmp_path: Path) -> N
     assert not_taken(tmp_path / "link") == not_taken(tmp_path / "link", new=False) == said
 
 
-@pytest.mark.parametrize(("marked", "command"), [(False, "run"), (True, "reset")])
-def test_the_checkout_a_persons_home_and_all_above_them_are_refused(
-    marked: bool, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Even one that is marked: a mark can be copied."""
+def test_the_checkout_a_persons_home_and_all_above_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     person, checkout = tmp_path / "people" / "ann", tmp_path / "code" / "holdpoint"
     for folder in (person, checkout):
         folder.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(person))
-    assert "is or holds" in commanded("reset", Path("~"))[1]
-    for path in (person, person.parent, checkout, checkout.parent, tmp_path):
+    done = run(sys.executable, "-m", "config.local", "reset", env=environment(Path("~"), free_port()))
+    assert (done.returncode, "is or holds" in done.stderr) == (1, True)
+    for path, marked in product((person, person.parent, checkout, checkout.parent, tmp_path), (False, True)):
         if marked:
-            (path / MARK).touch()
+            (path / MARK).touch()  # it can be copied
         refusal = f"{path} is or holds .*: set HOLDPOINT_HOME to a folder of its own"
-        with pytest.raises(StackRefused, match=refusal), Home(path, checkout).locked(new=command == "run"):
+        with pytest.raises(StackRefused, match=refusal), Home(path, checkout).locked(new=not marked):
             pass
         assert not (path / "lock").exists()
 
 
-@pytest.mark.parametrize("name", [MARK, "lock"])
-def test_a_link_among_the_homes_files_is_not_written_through(name: str, tmp_path: Path) -> None:
-    """Whoever had write access to the folder before had a file of this account overwritten, or emptied."""
-    home, precious = Home(tmp_path / "home", ROOT), tmp_path / "thesis.txt"
-    precious.write_text("years of work")
-    home.path.mkdir()
-    (home.path / MARK).touch()
-    (home.path / name).unlink(missing_ok=True)
-    (home.path / name).symlink_to(precious)
-    with pytest.raises(StackRefused, match=f"{name} is a link: remove it"), home.locked():
-        pass
-    assert precious.read_text() == "years of work"
-
-
-def test_a_folder_of_another_account_is_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its owner may put another file in the place of each that is written."""
+def test_a_link_among_the_homes_files_is_not_written_through_and_anothers_folder_is_no_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever had write access to the folder had a file of this account overwritten, or emptied."""
+    (precious := tmp_path / "thesis.txt").write_text("years of work")
+    for name in (MARK, "lock"):
+        home = Home(tmp_path / f"with {name}", ROOT)
+        home.path.mkdir()
+        (home.path / MARK).touch()
+        (home.path / name).unlink(missing_ok=True)
+        (home.path / name).symlink_to(precious)
+        with pytest.raises(StackRefused, match=f"{name} is a link: remove it"), home.locked():
+            pass
+        assert precious.read_text() == "years of work"
     path = tmp_path / "home"
     path.mkdir(mode=0o755)
     monkeypatch.setattr("os.geteuid", lambda: path.stat().st_uid + 1)
     assert "belongs to another account" in not_taken(path)
 
 
-def test_a_reset_that_was_interrupted_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reset_that_was_interrupted_can_be_repeated(tmp_path: Path) -> None:
     """The mark went with the rest, in any order, and what was left was nobody's."""
     home = Home(tmp_path / "home", ROOT)
     with home.locked():
         (home.path / "run").mkdir()
         (home.path / "run" / "socket").touch()
-        monkeypatch.setattr("shutil.rmtree", interrupted)
-        with pytest.raises(KeyboardInterrupt):
+        with mock.patch("shutil.rmtree", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
             home.delete()
-    monkeypatch.undo()
     with home.locked(new=False):
         home.delete()
     assert not home.path.exists()
 
 
-def interrupted(*_: object, **__: object) -> None:
-    raise KeyboardInterrupt
-
-
 SERVERS = b"""2026-11-29 13:29:53.512 UTC [3196] FATAL:  the database system is starting up
-2026-11-29 13:31:10.792 UTC [3842] ERROR:  duplicate key value violates unique constraint
 3203:M 29 Nov 2026 13:29:53.784 # WARNING Memory overcommit must be enabled!
 """
-
-
 WORKER = b"""13:31:27 step.started run=1 step=read_shop
 13:31:28 WARNING my_agent cannot be imported: SyntaxError
 13:31:29 ERROR step.failed run=1
-    Traceback (most recent call last):
     ValueError: of an author
-13:31:30 step.returned run=1
+13:31:30 audit.sealed seal=1
 """
 
 
-def pumped(console: Console, name: str, said: bytes) -> None:
-    console.pump(name, BytesIO(said))
-    console.pumps[name].join()
+def test_a_start_that_is_well_shows_warnings_of_the_application_alone_and_one_that_fails_all(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def pumped(console: Console, name: str, said: bytes) -> list[str]:
+        console.pump(name, BytesIO(said))
+        console.pumps[name].join()
+        return [line.partition(" | ")[2] for line in capsys.readouterr().out.splitlines()]
 
-
-def fail(console: Console) -> None:
-    pumped(console, "postgres", SERVERS)
-    raise StackRefused("Bringing the tables up to date failed with exit code 1.")
-
-
-def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    return [line.partition(" | ")[2] for line in capsys.readouterr().out.splitlines()]
-
-
-def test_a_start_that_is_well_shows_warnings_of_the_application_alone(capsys: pytest.CaptureFixture[str]) -> None:
     console = Console()
     with console.start():
-        pumped(console, "postgres", SERVERS)
-        pumped(console, "worker", WORKER + b"13:31:07 audit.sealed seal=1\n")
-        console.say("Bringing the tables up to date: 2 s")
-    lines = WORKER.decode().splitlines()
-    assert shown(capsys) == [*lines[1:5], "Bringing the tables up to date: 2 s"]
-    pumped(console, "postgres", SERVERS)
-    assert shown(capsys) == SERVERS.decode().splitlines(), "after the start everything is shown"
-
-
-def test_a_start_that_fails_shows_all_that_was_said(capsys: pytest.CaptureFixture[str]) -> None:
+        assert pumped(console, "postgres", SERVERS) == []
+        assert pumped(console, "worker", WORKER) == WORKER.decode().splitlines()[1:4]
+    assert pumped(console, "postgres", SERVERS) == SERVERS.decode().splitlines(), "after the start all is shown"
     console = Console()
-    with pytest.raises(StackRefused), console.start():
-        fail(console)
-    assert shown(capsys) == SERVERS.decode().splitlines()
+    with suppress(StackRefused), console.start():
+        pumped(console, "postgres", SERVERS)
+        raise StackRefused("Bringing the tables up to date failed with exit code 1.")
+    assert [line.partition(" | ")[2] for line in capsys.readouterr().out.splitlines()] == SERVERS.decode().splitlines()
     assert console.last_words("postgres") == SERVERS.decode().strip()

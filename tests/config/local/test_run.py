@@ -21,11 +21,13 @@ import pytest
 
 from config.local import StackRefused, process, restarts, stack
 from config.local.console import Console
+from config.local.home import Home
 from config.local.restarts import SETTLED, Revival
-from config.local.servers import DATABASE
+from config.local.servers import DATABASE, external_urls
 from tests.config.local.started_stack import Stack, environment, started_before
+from tests.harness.examples import first_alone
 from tests.harness.services import free_port, run
-from tests.harness.session import Session
+from tests.harness.session import ROOT, Session
 from tests.harness.waiting import PATIENCE, until
 
 Start = Callable[..., Stack]
@@ -48,10 +50,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
         each.service.kill()
 
 
-def refused(home: Path, *, command: str = "run", port: int = 0, **more: str) -> str:
+def refused(home: Path, **more: str) -> str:
     """Return the sentence with which the stack refuses to start."""
-    variables = environment(home, port or free_port(), **more)
-    done = run(sys.executable, "-m", "config.local", command, env=variables)
+    done = run(sys.executable, "-m", "config.local", "run", env=environment(home, free_port(), **more))
     assert done.returncode == 1, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr.strip()
@@ -77,9 +78,7 @@ def test_a_stack_goes_on_in_its_home_revives_a_part_and_leaves_nothing_behind(
     """A start that finds its tables; all that a first one does is in the test below."""
     stack = start(home=started_before(tmp_path / "home", servers))
     assert stack.get("/healthz").json() == {"status": "ok"}
-    parts = dict.fromkeys(["postgresql", "redis", "sweeper", "worker", "readers", "restarts"], "ok")
-    whole = {"status": "ready", "parts": parts}
-    until(lambda: stack.get("/readyz").json() == whole, what=stack.get("/readyz").text)
+    until(lambda: set(stack.get("/readyz").json()["parts"].values()) == {"ok"}, what=stack.get("/readyz").text)
     assert list_agents(stack).returncode == 0
     assert re.match(r"Holdpoint is already running on .* \(process \d+\)", refused(stack.home))
     starts_again(stack, "worker", "manage.py worker")
@@ -88,9 +87,7 @@ def test_a_stack_goes_on_in_its_home_revives_a_part_and_leaves_nothing_behind(
 
 
 @pytest.mark.long
-def test_a_first_start_seeds_an_inbox_and_recovers_where_its_supervisor_was_killed(
-    start: Start, tmp_path: Path
-) -> None:
+def test_a_first_start_seeds_an_inbox_and_recovers_when_its_supervisor_was_killed(start: Start, tmp_path: Path) -> None:
     # The home's path is too long for a unix socket's, which must not matter.
     stack = start(home=tmp_path / ("long" * 20) / ("path" * 20), seeded=True)
     until(lambda: stack.get("/readyz").status_code == 200, what=stack.get("/readyz").text)
@@ -102,12 +99,10 @@ def test_a_first_start_seeds_an_inbox_and_recovers_where_its_supervisor_was_kill
 
 
 def list_agents(stack: Stack) -> subprocess.CompletedProcess[str]:
-    """Ask from another terminal."""
     return run(sys.executable, "manage.py", "agents", env=environment(stack.home, stack.port, PORT=""))
 
 
 def starts_again(stack: Stack, name: str, command: str) -> None:
-    """Kill a part; wait for the next one."""
     stack.child(command).kill()
     stack.service.says(rf"The {name} process ended with exit code -9; it is started again in 1 s\.")
     until(partial(stack.children, command), what=f"another {name}")
@@ -203,44 +198,35 @@ def test_servers_of_ones_own_are_used_and_get_a_role_for_the_application(
     assert stack.interrupt() == 0
 
 
-def test_a_role_that_may_not_make_another_is_told_what_to_set(tmp_path: Path, servers: Session) -> None:
+def test_a_role_that_may_not_make_another_and_a_busy_port_are_told_what_to_set(
+    tmp_path: Path, servers: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with psycopg.connect(servers.postgres.url("postgres"), autocommit=True) as connection:
         connection.execute("CREATE ROLE plain LOGIN")
-    url = servers.postgres.url(DATABASE, "plain")
-    sentence = refused(tmp_path, DATABASE_URL=url)
-    assert "set DATABASE_OWNER_URL to the role that owns the tables" in sentence
-
-
-def test_a_busy_port_is_one_sentence_and_starts_nothing(tmp_path: Path) -> None:
+    monkeypatch.setenv("DATABASE_URL", servers.postgres.url(DATABASE, "plain"))
+    monkeypatch.delenv("DATABASE_OWNER_URL")
+    with pytest.raises(StackRefused, match="set DATABASE_OWNER_URL to the role that owns the tables"):
+        external_urls(Home(tmp_path, ROOT))
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        sentence = refused(tmp_path / "home", port=port)
-    assert sentence == f"Port {port} is taken: stop what listens there, or set PORT to another one."
-    assert not (tmp_path / "home" / "postgres").exists()
+        own = stack.Stack(Home(tmp_path, ROOT), Console(), port)
+        with pytest.raises(StackRefused) as refused:
+            own.listen()
+        own.stop()
+    assert str(refused.value) == f"Port {port} is taken: stop what listens there, or set PORT to another one."
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (
-            {"HOLDPOINT_LEASE": "soon", "HOLDPOINT_LEESE": "10"},
-            "HOLDPOINT_LEASE is 'soon'; write a number from 0.1 to 3600.\n"
-            "HOLDPOINT_LEESE is no setting; is HOLDPOINT_LEASE meant?",
-        ),
-        pytest.param(
-            {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/nothing"},
-            "The PostgreSQL that DATABASE_URL names does not let this in: ",
-            marks=pytest.mark.long,
-        ),
-        ({"REDIS_URL": "redis://127.0.0.1:1/0"}, "The Redis that REDIS_URL names does not answer: "),
-    ],
-    ids=["junk", "postgresql", "redis"],
-)
-def test_what_cannot_work_is_said_in_a_sentence_before_anything_starts(
-    tmp_path: Path, given: dict[str, Any], said: str
-) -> None:
+NOT_WORKING = [
+    ({"REDIS_URL": "redis://127.0.0.1:1/0"}, "The Redis that REDIS_URL names does not answer: "),
+    ({"HOLDPOINT_LEESE": "10"}, "HOLDPOINT_LEESE is no setting; is HOLDPOINT_LEASE meant?"),
+    ({"DATABASE_URL": "postgres://x@127.0.0.1:1/x"}, "The PostgreSQL that DATABASE_URL names does not let this in: "),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), first_alone(NOT_WORKING))
+def test_what_cannot_work_is_said_before_anything_starts(tmp_path: Path, given: dict[str, Any], said: str) -> None:
     sentence = refused(tmp_path, **given)
     assert sentence.startswith(said)
     assert sentence.count("\n") == said.count("\n")

@@ -31,11 +31,12 @@ from tests.harness.racing_threads import race
 from tests.harness.signed_in_clients import confirmed, signed_in
 
 PASSWORD = "open sesame again"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+SAFARI = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 Version/18.0 Mobile Safari/604.1"
 
 
 @pytest.fixture(autouse=True)
 def fresh_limits() -> Any:
-    """Begin with no tries counted."""
     cache.clear()
     yield
     cache.clear()
@@ -46,7 +47,6 @@ def person(name: str = "Ann Okafor") -> Any:
 
 
 def add_app(client: Client) -> str:
-    """Add an authenticator app by the page, and return its secret."""
     page = client.get("/account/security/app/")
     secret: str = page.context["form"].secret
     added = client.post("/account/security/app/", {"code": code_of(secret)})
@@ -55,13 +55,11 @@ def add_app(client: Client) -> str:
 
 
 def code_of(secret: str, ahead: int = 0) -> str:
-    """Return the app's code of now, or of a later half minute."""
     counter = int(time.time()) // 30 + ahead
     return str(totp.format_hotp_value(totp.hotp_value(secret, counter)))
 
 
 def first_step(user: Any) -> Client:
-    """Give the password, and come to the second step."""
     client = Client()
     sent = client.post("/accounts/login/", {"login": user.username, "password": PASSWORD})
     assert sent["Location"] == "/accounts/second-step/"
@@ -82,7 +80,9 @@ def told(kind: str, user: Any) -> list[dict[str, Any]]:
 
 def test_whoever_has_an_app_is_asked_for_its_code() -> None:
     user = person()
-    secret = add_app(confirmed(user))
+    there, owner = signed_in(user), confirmed(user)
+    secret = add_app(owner)
+    assert (is_in(there), is_in(owner)) == (False, True), "a session of before the first factor ends with it"
     rows = Authenticator.objects.filter(user=user)
     assert {row.type for row in rows} == {"totp", "recovery_codes"}
     assert not any(secret in str(row.data) for row in rows), "no copy of the database reads it"
@@ -108,30 +108,15 @@ def test_a_code_works_once_in_whatever_process() -> None:
     assert told("user.factor_refused", user)[-1]["method"] == "code"
 
 
-def test_a_recovery_code_signs_in_once_and_is_shown_once() -> None:
-    user = person()
-    owner = confirmed(user)
-    add_app(owner)
-    page = owner.get("/account/security/recovery-codes/").content.decode()
-    codes = re.findall(r"<code>(\d{8})</code>", page)
-    assert len(codes) == 10
-    assert codes[0] not in owner.get("/account/security/recovery-codes/").content.decode()
-    client = first_step(user)
-    second_step(client, codes[0])
-    assert is_in(client)
-    again = first_step(user)
-    second_step(again, codes[0])
-    assert not is_in(again)
-    assert "9 codes left" in owner.get("/account/security/").content.decode()
-
-
-def test_a_recovery_code_confirms_how_one_signs_in_and_is_not_used_up_for_anything_else() -> None:
+def test_a_recovery_code_works_once_is_shown_once_and_confirms_only_how_one_signs_in() -> None:
     """It was taken for a new token too, used up, and the token's page asked again."""
     user = person()
     owner = confirmed(user)
     add_app(owner)
     page = owner.get("/account/security/recovery-codes/").content.decode()
-    [code, *_others] = re.findall(r"<code>(\d{8})</code>", page)
+    [code, another, *others] = re.findall(r"<code>(\d{8})</code>", page)
+    assert len(others) == 8
+    assert code not in owner.get("/account/security/recovery-codes/").content.decode()
     confirms = reverse("mfa_reauthenticate")
     offered = owner.get("/accounts/reauthenticate/", {"next": "/tokens/"}).content.decode()
     assert ("Code from your app" in offered, "recovery code" in offered) == (True, False)
@@ -141,6 +126,10 @@ def test_a_recovery_code_confirms_how_one_signs_in_and_is_not_used_up_for_anythi
     assert "or a recovery code" in owner.get("/accounts/reauthenticate/", there).content.decode()
     assert owner.post(confirms, {"code": code, **there}).status_code == 302
     assert "9 codes left" in owner.get("/account/security/").content.decode()
+    for used, enters in ((code, False), (another, True), (another, False)):
+        client = first_step(user)
+        second_step(client, used)
+        assert is_in(client) is enters
 
 
 def test_a_secret_that_no_key_opens_lets_nobody_in_and_takes_no_other_factor_with_it() -> None:
@@ -195,12 +184,6 @@ def test_a_factor_is_added_or_removed_only_after_a_confirmation() -> None:
     assert not Authenticator.objects.filter(user=user).exists(), "recovery codes alone are of no use"
     assert not is_in(other)
     assert {each["factor"] for each in told("user.factor_removed", user)} == {"code", "recovery_code"}
-
-
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-
-
-SAFARI = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 Version/18.0 Mobile Safari/604.1"
 
 
 def sign_in(user: User, agent: str = FIREFOX, address: str = "203.0.113.9") -> Client:
@@ -300,19 +283,13 @@ def test_a_name_in_any_letters_signs_in_and_its_browser_is_known_again() -> None
     assert before == after
 
 
-def test_of_two_who_send_the_same_code_one_gets_in() -> None:
+def test_of_two_who_send_the_same_code_one_gets_in_and_its_session_is_ended_once() -> None:
     user = person()
     secret = add_app(confirmed(user))
     clients, code = [first_step(user) for _ in range(3)], code_of(secret, 1)
     race([lambda client=client: second_step(client, code) for client in clients])  # type: ignore[misc]
-    assert [is_in(client) for client in clients].count(True) == 1
-
-
-def test_a_session_that_is_ended_twice_at_once_is_ended_once() -> None:
-    user = person()
-    client = sign_in(user)
-    number = SignedIn.objects.get(user=user).pk
-    by = actors.of_user(user)
+    [inside] = [client for client in clients if is_in(client)]
+    number, by = number_of(inside), actors.of_user(user)
     assert race([lambda: sign_ins.end(user, number, by=by)] * 3).count(True) == 1
     assert told("user.session_ended", user) == [{"count": 1}]
-    assert not is_in(client)
+    assert not is_in(inside)

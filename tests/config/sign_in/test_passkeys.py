@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from allauth.mfa.models import Authenticator
+from django.core.cache import cache
 from django.test import Client
-from playwright.sync_api import BrowserContext, CDPSession, Page, expect
+from playwright.sync_api import CDPSession, Page, expect
 
 from approvals.models import Gate
 from checkpoints.models import Event
@@ -18,12 +19,10 @@ from tests.config.sign_in.test_factors import fresh_limits
 from tests.factories import make_gate, make_policy, make_team, make_user
 from tests.factories.events import data_of
 from tests.harness.browser_checks import check, watched
-from tests.harness.examples import first_alone
 from tests.harness.services import Service, free_port, wait_for_http, web_command
 from tests.harness.signed_in_clients import confirmed
 
 __all__ = ["fresh_limits"]
-NewContext = Callable[..., BrowserContext]
 PASSWORD = "open sesame again"
 DEVICE = {
     "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
@@ -45,7 +44,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def with_device(page: Page) -> tuple[CDPSession, str]:
-    """Give the page's browser a virtual authenticator."""
     cdp = page.context.new_cdp_session(page)
     cdp.send("WebAuthn.enable")
     return cdp, cdp.send("WebAuthn.addVirtualAuthenticator", {"options": DEVICE})["authenticatorId"]
@@ -67,13 +65,13 @@ def add_passkey(page: Page, site: str, user: Any) -> None:
     expect(page.get_by_text("only time they are shown")).to_be_visible()
 
 
-def test_a_passkey_is_added_signs_in_and_decides(browser: Any, site: str) -> None:
-    """Step-up by passkey: a policy that asks for one takes no password."""
+def test_a_passkey_is_added_signs_in_and_decides_and_a_copied_one_is_refused(browser: Any, site: str) -> None:
+    """A policy that asks for one takes no password. The counter of a copy stood still: allauth does not look at it."""
     gate = make_gate(policy=make_policy(make_team(), step_up=True, step_up_method="passkey"))
     user = make_user("Ann Okafor", gate.team, password=PASSWORD)
     page = browser.new_context().new_page()
     said = watched(page)
-    with_device(page)
+    cdp, device = with_device(page)
     add_passkey(page, site, user)
     page.goto(f"{site}/account/security/")
     expect(page.locator("bdi", has_text="Work laptop")).to_be_visible()
@@ -97,13 +95,7 @@ def test_a_passkey_is_added_signs_in_and_decides(browser: Any, site: str) -> Non
     signed = Event.objects.filter(kind="user.signed_in", subject=f"user:{user.pk}").order_by("pk")
     assert [data_of(each)["method"] for each in signed] == ["password", "passkey"]
 
-
-def test_a_copied_passkey_and_one_that_does_not_ask_who_it_is_are_refused(browser: Any, site: str) -> None:
-    """The counter of a copy stood still: allauth does not look at it."""
-    user = make_user("Ann Okafor", password=PASSWORD)
-    page = browser.new_context().new_page()
-    cdp, device = with_device(page)
-    add_passkey(page, site, user)
+    # One that does not ask who it is, and a copy.
     cdp.send("WebAuthn.setUserVerified", {"authenticatorId": device, "isUserVerified": False})
     page.goto(f"{site}/accounts/reauthenticate/passkey/?next=/")
     page.get_by_role("button", name="Use your passkey").click()
@@ -162,9 +154,9 @@ def answer(*, raw_id: Any = "AAAA", **parts: Any) -> str:
 
 EXTENDED = coded(bytes(32) + b"\x81" + bytes(4))  # says that extensions follow, and ends
 JUNK = {
-    "deep JSON": "[" * 100_000, "a number of many digits": "1" * 5_000, "no object": "[1]", "no answer": "{}",
+    "deep JSON": "[" * 100_000, "a number of many digits": "1" * 5_000, "no object": "[1]",
     "an answer of another type": '{"response": 1}', "bytes by their number": answer(raw_id=HUGE),
-    "a signature by its number": answer(signature=HUGE), "an owner by their number": answer(userHandle=HUGE),
+    "an owner by their number": answer(userHandle=HUGE),
     "extensions that are missing": answer(authenticatorData=EXTENDED),
     "deep extensions": answer(authenticatorData=coded(bytes(32) + b"\x81" + bytes(4) + b"\x81" * 50_000)),
     "deep client data": answer(clientDataJSON=coded(b"[" * 100_000)), "client data of another type": answer(
@@ -173,17 +165,14 @@ JUNK = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
-def test_junk_in_place_of_a_passkey_signs_nobody_in_and_breaks_nothing(junk: str) -> None:
+def test_junk_in_place_of_a_passkey_signs_nobody_in_adds_none_and_breaks_nothing() -> None:
     """Anybody had the server make as many bytes as a number said, and answer 500."""
-    client = Client()
-    client.get("/accounts/passkey/", headers={"Accept": "application/json"})
-    sent = client.post("/accounts/passkey/", {"credential": junk})
-    assert sent["Location"] == "/accounts/login/?passkey=refused"
-
-
-@pytest.mark.parametrize("junk", first_alone(JUNK.values(), 3), ids=JUNK)
-def test_junk_adds_and_confirms_nothing(junk: str) -> None:
-    client = confirmed(make_user("Ann Okafor", password="open sesame again"))
-    for page in ("/account/security/passkeys/", "/accounts/reauthenticate/passkey/"):
-        assert client.post(page, {"credential": junk, "name": "A"}).status_code == 200
+    client = confirmed(make_user("Ann Okafor", password=PASSWORD))
+    for what, junk in JUNK.items():
+        cache.clear()  # of the tries that are counted
+        stranger = Client()
+        stranger.get("/accounts/passkey/", headers={"Accept": "application/json"})
+        sent = stranger.post("/accounts/passkey/", {"credential": junk})
+        assert sent["Location"] == "/accounts/login/?passkey=refused", what
+        for page in ("/account/security/passkeys/", "/accounts/reauthenticate/passkey/"):
+            assert client.post(page, {"credential": junk, "name": "A"}).status_code == 200, what

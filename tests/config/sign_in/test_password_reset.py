@@ -65,13 +65,13 @@ def asks(address: str, client: Client | None = None, **more: Any) -> Any:
 
 def test_the_link_sets_a_new_password_once_and_ends_all_sessions(mails: Any, settings: Any) -> None:
     user = somebody()
-    there = signed_in(user)
+    there, client = signed_in(user), signed_in(somebody())
     asks(user.email, headers={"Host": "localhost"})
     [mail] = mails()
     link = link_in(mail)
     assert link.startswith(settings.HOLDPOINT_ORIGINS[0]), "whatever host the request names"
-    client = Client()
     form = client.get(link.removeprefix(settings.HOLDPOINT_ORIGINS[0]), follow=True)
+    assert client.get("/").status_code == 200, "nobody is signed out by a link that anybody can send them"
     before = user.password
     user.refresh_from_db()
     assert user.password == before, "opening it changes nothing"
@@ -86,21 +86,6 @@ def test_the_link_sets_a_new_password_once_and_ends_all_sessions(mails: Any, set
     assert "was reset by a link" in mails()[-1]
     events = Event.objects.filter(subject=f"user:{user.pk}", kind="user.password_changed")
     assert [data_of(each)["address"] for each in events][-1]
-
-
-def test_opening_anothers_link_signs_nobody_out(mails: Any, settings: Any) -> None:
-    """Whoever opened a link for another account, which anybody can send them, was signed out of their own."""
-    user, reader = somebody(), somebody()
-    client = signed_in(reader)
-    asks(user.email)
-    form = client.get(link_in(mails()[-1]).removeprefix(settings.HOLDPOINT_ORIGINS[0]), follow=True)
-    assert client.get("/").status_code == 200
-    assert client.post(form.request["PATH_INFO"], {"password1": NEW, "password2": NEW}).status_code == 302
-    assert client.get("/").status_code == 302
-    changed = Event.objects.get(subject=f"user:{user.pk}", kind="user.password_changed", actor="system")
-    assert data_of(changed)["address"]
-    user.refresh_from_db()
-    assert user.check_password(NEW)
 
 
 def test_the_page_takes_as_long_for_addresses_that_no_account_has(settings: Any) -> None:
@@ -141,17 +126,11 @@ def test_a_link_waits_for_a_mail_server_that_is_away_and_its_person_reads_of_it(
     assert [each.word for each in Notice.objects.filter(user=None)] == ["no_account"]
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "are"),
-    [
-        ("Mike@Example.org", "mike@example.ORG", True),
-        ("mike@example.org", "m\u0131ke@example.org", False),
-        ("kim@example.org", "\u212aim@example.org", False),
-    ],
-)
-def test_a_letter_that_the_database_takes_for_another_opens_nobodys_account(one: str, other: str, are: bool) -> None:
+def test_a_letter_that_the_database_takes_for_another_opens_nobodys_account() -> None:
     """A link to the account of mike@ was sent to m\u0131ke@, whose mailbox is somebody else's."""
-    assert openid.is_same_address(one, other) is are
+    assert openid.is_same_address("Mike@Example.org", "mike@example.ORG")
+    assert not openid.is_same_address("mike@example.org", "m\u0131ke@example.org")
+    assert not openid.is_same_address("kim@example.org", "\u212aim@example.org")
 
 
 def test_changes_of_factors_are_told_by_mail_and_a_dead_mail_server_stops_nothing(mails: Any, settings: Any) -> None:
@@ -184,10 +163,8 @@ def test_it_says_the_same_of_addresses_that_no_account_has_or_whose_account_take
 
 
 def test_what_somebody_else_does_to_an_account_is_told_to_its_person(mails: Any) -> None:
-    user, other = somebody(), make_user("Vera Admin", password=PASSWORD)
-    User.objects.filter(pk=other.pk).update(is_staff=True, is_superuser=True)
+    user, other = somebody(), make_user("Vera Admin", superuser=True, password=PASSWORD)
     add_app(confirmed(user))
-    mails()
     number = factors.list_factors(user)[0].pk
     confirmed(other).post(f"/admin/auth/user/{user.pk}/factor-removals/", {"factor": number})
     assert factors.list_factors(user) == []

@@ -47,8 +47,6 @@ from tests.factories.tokens import bearing, make_token
 from tests.harness.signed_in_clients import confirmed, form_of, signed_in
 
 __all__ = ["fresh_limits"]
-
-
 REFUSED = "Too many tries"
 
 
@@ -96,12 +94,8 @@ def test_a_stranger_who_knows_the_password_does_not_shut_its_owner_out() -> None
 
 
 @pytest.mark.parametrize(
-    ("sent", "place"),
-    [
-        ("::ffff:203.0.113.1", "203.0.113.1"), ("203.0.113.1", "203.0.113.1"),
-        ("2001:db8:1:2::7", "2001:db8:1:2::/64"),
-    ],
-)  # fmt: skip
+    ("sent", "place"), [("::ffff:203.0.113.1", "203.0.113.1"), ("2001:db8:1:2::7", "2001:db8:1:2::/64")]
+)
 def test_an_address_of_ipv4_that_is_written_as_one_of_ipv6_is_a_place_of_its_own(sent: str, place: str) -> None:
     """All of them were one place, "::", as a server that listens on both writes them."""
     assert ratelimit.get_ip(RequestFactory().post("/", REMOTE_ADDR=sent)) == place
@@ -131,15 +125,6 @@ def test_a_browser_is_known_once_a_second_factor_was_proved_in_it(monkeypatch: p
     add_app(confirmed(user))
     fill(user, monkeypatch)
     assert tried(at("198.51.100.8", user, known=thief), codes_of(user)[0]) == "refused"
-
-
-def test_a_session_of_before_the_first_factor_ends_with_it() -> None:
-    user = person()
-    there, owner = signed_in(user), confirmed(user)
-    assert is_in(there)
-    add_app(owner)
-    assert not is_in(there)
-    assert is_in(owner)
 
 
 def test_a_session_without_a_second_factor_is_a_stranger() -> None:
@@ -172,24 +157,18 @@ def test_a_passkey_cannot_be_guessed_and_is_not_counted() -> None:
     assert tried(client, code_of(secret, 1)) == "in"
 
 
-def test_right_tries_do_not_count() -> None:
-    """A reviewer who confirmed rightly sixty times was shut out for the day."""
-    request = RequestFactory().post("/")
+def test_right_tries_and_those_that_are_refused_count_nowhere() -> None:
+    """A reviewer who confirmed rightly sixty times was shut out for the day; tries that strangers' guesses had refused
+    used up the owner's own place.
+    """
+    request, everywhere, place = RequestFactory().post("/"), ("1/d/key", "everywhere"), ("3/d/key", "a place")
     for _ in range(7):
-        used = attempts.count_try(request, "factor", ("3/d/key", "a place"))
+        used = attempts.count_try(request, "factor", place)
         assert used is not None
         used.rollback()
-    assert [attempts.count_try(request, "factor", ("3/d/key", "a place")) is None for _ in range(4)] == [False] * 3 + [
-        True
-    ]
-
-
-def test_a_try_that_is_refused_counts_nowhere() -> None:
-    """Tries that strangers' guesses had refused used up the owner's own place, which stayed shut after that."""
-    request, everywhere, place = RequestFactory().post("/"), ("1/d/key", "everywhere"), ("3/d/key", "a place")
     assert attempts.count_try(request, "factor", everywhere) is not None
     assert [attempts.count_try(request, "factor", place, everywhere) for _ in range(4)] == [None] * 4
-    assert attempts.count_try(request, "factor", place) is not None
+    assert [attempts.count_try(request, "factor", place) is None for _ in range(4)] == [False, False, False, True]
 
 
 def wrong(client: Client, name: str) -> str:
@@ -223,22 +202,13 @@ def key_of(client: Any) -> str:
     return str(client.cookies["sessionid"].value)
 
 
-@pytest.mark.parametrize(
-    ("whom", "of"),
-    [
-        ("", []), ("staff", ["root", "staff"]), ("deciders", ["decider", "root", "staff"]),
-        ("everybody", ["decider", "reader", "root", "staff"]),
-    ],
-)  # fmt: skip
-def test_of_whom_it_is_required(settings: Any, whom: str, of: list[str]) -> None:
-    settings.HOLDPOINT_MFA_REQUIRED = whom
-    staff = make_user("Sam Staff")
-    staff.is_staff = True
-    people = {
-        "reader": make_user("Reader", make_team(may=READER)), "decider": make_user("Decider", make_team(may=REVIEWER)),
-        "staff": staff, "root": make_user("Root", superuser=True),
-    }  # fmt: skip
-    assert sorted(name for name, user in people.items() if required.of_whom(user)) == of
+def test_of_whom_it_is_required(settings: Any) -> None:
+    reader, decider = make_user("Reader", make_team(may=READER)), make_user("Decider", make_team(may=REVIEWER))
+    staff, boss = make_user("Sam Staff", staff=True), make_user("Root", superuser=True)
+    for whom, number in (("", 0), ("staff", 2), ("deciders", 3), ("everybody", 4)):
+        settings.HOLDPOINT_MFA_REQUIRED = whom
+        people = (boss, staff, decider, reader)
+        assert [required.of_whom(each) for each in people] == [at < number for at in range(4)]
 
 
 def test_whom_a_policy_names_decides_and_needs_one(settings: Any) -> None:

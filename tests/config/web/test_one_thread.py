@@ -66,7 +66,6 @@ def asked(handler: ASGIHandler, path: str) -> Any:
 
 
 async def thread_of(handler: ASGIHandler) -> str:
-    """Which thread answers."""
     wire = asked(handler, "/")
     await wire.send_input({"type": "http.request", "body": b""})
     assert (await wire.receive_output(PATIENCE))["status"] == 200
@@ -76,7 +75,6 @@ async def thread_of(handler: ASGIHandler) -> str:
 
 
 async def rested(handler: PagesHandler, count: int) -> None:
-    """Wait until so many threads are idle."""
     async with asyncio.timeout(PATIENCE):
         while len(handler._idle) != count:
             await asyncio.sleep(0.01)
@@ -104,8 +102,6 @@ async def test_a_thread_that_is_still_at_work_for_somebody_who_left_answers_nobo
 
 
 class Given(PagesHandler):
-    """It gives one answer, whatever is asked."""
-
     def __init__(self, response: HttpResponse | StreamingHttpResponse) -> None:
         super().__init__()
         self.response = response

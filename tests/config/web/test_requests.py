@@ -13,7 +13,6 @@ from typing import Any
 import httpx
 import pytest
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
 
@@ -22,7 +21,6 @@ from agents.models import TokenScope
 from agents.waits import signals
 from approvals.live.consumer import LiveConsumer
 from approvals.models import Gate
-from checkpoints import request_ids
 from checkpoints.models import Event, Run
 from checkpoints.values.canonical_json import decode_canonical
 from config.asgi import FORMS
@@ -39,30 +37,21 @@ from tests.harness.signed_in_clients import signed_in
 from tests.harness.waiting import until
 
 AGENTS = {"HOLDPOINT_AGENTS": "tests.factories.sample_agents", "HOLDPOINT_LOG_FORMAT": "json"}
-
-
 TOLD = {"X-Request-ID": "from-elsewhere.7", "X-Forwarded-For": "203.0.113.9"}
 
 
-@pytest.fixture
-def starter() -> User:
-    """Somebody who may start runs."""
-    return make_user("Ann Okafor", make_team(may=("checkpoints.view_run", "checkpoints.start_run")))
-
-
 def of_request(service: Service, request_id: str) -> list[str]:
-    """What a process said of this request."""
     said = [json.loads(line) for line in service.log.splitlines() if line.startswith("{")]
     return [line["event"] for line in said if line.get("request_id") == request_id]
 
 
 def test_a_start_is_found_in_the_events_and_in_the_lines_of_the_worker(
-    starter: User,
     start_web: Callable[..., tuple[Service, str]],
     celery_worker: Callable[..., Service],
 ) -> None:
     worker = celery_worker("-c", "1", env=AGENTS)
     web, base = start_web({**AGENTS, "FORWARDED_ALLOW_IPS": "127.0.0.1"})
+    starter = make_user("Ann Okafor", make_team(may=("checkpoints.view_run", "checkpoints.start_run")))
     _, token = make_token(starter, TokenScope.START, TokenScope.READ)
     asked = {"agent": "hopper", "input": {}}
     headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": "one", **TOLD}
@@ -91,25 +80,11 @@ def test_junk_is_replaced() -> None:
         assert re.fullmatch("[0-9a-f]{32}", told), junk
 
 
-def test_a_message_is_another_one_each_time_and_names_its_request() -> None:
-    with request_ids.answering("a.b-c_9"):
-        one, other = request_ids.message_id(), request_ids.message_id()
-    assert one is not None
-    assert other is not None
-    assert one != other
-    assert request_ids.of_message(one) == request_ids.of_message(other) == "a.b-c_9"
-    assert request_ids.message_id() is None
-    assert [request_ids.of_message(each) for each in ("", "3f1c", "\x1b[2J.0123456789ab", "a" * 99)] == [""] * 4
-
-
 CONFIGURATION = (ROOT / "docs" / "deploy" / "nginx.conf").read_text()
-
-
 POLLS = "^/api/(events|gates/[0-9]+/outcome)$"
 
 
 def location(path: str) -> str:
-    """What is set for one location."""
     [found] = re.findall(rf"location (?:[=~] )?{re.escape(path)} \{{\n(.*?)\n    \}}", CONFIGURATION, re.DOTALL)
     return str(found)
 
@@ -145,28 +120,24 @@ def test_the_proxy_passes_on_nothing_that_a_client_says_of_where_it_is() -> None
         assert "proxy_set_header" not in location(path), "one there would undo all those above"
 
 
-HTML = {"Accept": "text/html,application/xhtml+xml"}
-
-
 def test_an_orders_address_that_is_opened_leads_to_the_page_it_is_sent_from() -> None:
-    client = signed_in(ann(make_team()))
+    client, html = signed_in(ann(make_team())), {"Accept": "text/html,application/xhtml+xml"}
     for address, page in (
         ("/gates/7/decisions/", "/gates/7/"), ("/runs/7/checkpoints/2/notes/5/removals/", "/runs/7/"),
         ("/agents/refunds/runs/", "/agents/refunds/"), ("/audit/verifications/", "/audit/"),
     ):  # fmt: skip
-        answer = client.get(address, headers=HTML)
+        answer = client.get(address, headers=html)
         assert (answer.status_code, answer["Allow"]) == (405, "POST")
         assert f'href="{page}"' in answer.content.decode()
         assert "only accepts form submissions. Nothing was changed." in answer.content.decode()
     assert client.get("/audit/verifications/", headers={"Accept": "application/json"}).content == b""
-    assert b"<html" not in Client().get("/api/gates/7/decisions/1/", headers=HTML).content
+    assert b"<html" not in Client().get("/api/gates/7/decisions/1/", headers=html).content
 
 
 __all__ = ["own_agents"]
 
 
 def failing(number: int) -> Any:
-    """What fails with this error."""
 
     def fail(*_: Any, **__: Any) -> None:
         raise OSError(number, os.strerror(number))
@@ -191,7 +162,7 @@ def test_a_file_without_room_is_a_503_and_decides_nothing(
     assert client.post(f"/gates/{gate.pk}/decisions/", form).status_code == 303
 
 
-@pytest.mark.parametrize(("number", "status"), [(errno.ENOSPC, 503), (errno.EDQUOT, 503), (errno.EIO, 500)])
+@pytest.mark.parametrize(("number", "status"), [(errno.ENOSPC, 503), (errno.EIO, 500)])
 def test_a_program_is_told_so_too(number: int, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     run = driven_runs.make_run("listener")
     client = signed_in(ann(run.team))
@@ -204,10 +175,7 @@ def test_a_program_is_told_so_too(number: int, status: int, monkeypatch: pytest.
     assert ("The server's disk is full." in answer.json()["detail"]) == (status == 503)
 
 
-PATHS = ("/manifest.webmanifest", "/service-worker.js", "/offline/")
-
-
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", ["/manifest.webmanifest", "/service-worker.js", "/offline/"])
 def test_each_is_the_same_for_everybody_and_takes_nothing(path: str) -> None:
     user = ann(make_team())
     own, others = signed_in(user).get(path), Client().get(path)
@@ -227,14 +195,10 @@ def test_the_worker_rules_the_whole_site_and_is_asked_for_anew() -> None:
     named = [*release["files"], release["icon"], release["badge"], *re.findall(r'importScripts\("([^"]+)"\)', source)]
     assert len(named) == 7
     assert all(re.search(r"^/static/.+\.[0-9a-f]{12}\.\w+$", each) for each in named), named
-
-
-def test_the_page_for_no_connection_needs_only_what_is_kept() -> None:
     page = Client().get("/offline/").content.decode()
-    source = Client().get("/service-worker.js").content.decode()
     needed = re.findall(r'(?:src|href)="(/static/[^"]+)"', page)
     assert len(needed) == 4
-    assert all(each in source for each in needed)
+    assert all(each in source for each in needed), "the page for no connection needs only what is kept"
     assert "<form" not in page
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
@@ -37,10 +38,15 @@ def kinds(gate: Gate) -> list[str]:
     return list(Event.objects.filter(subject=gate.subject).order_by("id").values_list("kind", flat=True))
 
 
-def test_nothing_is_let_run_until_the_window_ends() -> None:
-    team = make_team()
-    gate = make_held(team)
-    decide(gate, ann(team))
+def decided() -> tuple[Gate, User, Decision]:
+    """A gate within its window, whoever approved it, and the approval."""
+    gate = make_held(make_team())
+    person = ann(gate.team)
+    return gate, person, decide(gate, person)
+
+
+def test_nothing_is_let_run_until_the_window_ends_and_then_the_gate_closes_as_it_was_decided() -> None:
+    gate, person, _ = decided()
     held = now(gate)
     assert (held.status, held.settles_as) == ("open", "approved")
     assert held.settles_at is not None
@@ -51,12 +57,6 @@ def test_nothing_is_let_run_until_the_window_ends() -> None:
     assert kinds(gate)[-2:] == ["gate.decided", "gate.settling"]
     assert not settle(held)
     assert now(gate).status == "open"
-
-
-def test_at_the_end_of_the_window_the_gate_closes_as_it_was_decided_and_the_run_goes_on() -> None:
-    team = make_team()
-    gate, person = make_held(team), ann(team)
-    decide(gate, person)
     assert end_window(gate)
     closed = now(gate)
     assert (closed.status, closed.settles_at, closed.settles_as) == ("decided", None, "")
@@ -69,9 +69,7 @@ def test_at_the_end_of_the_window_the_gate_closes_as_it_was_decided_and_the_run_
 
 
 def test_whoever_decided_takes_it_back_and_decides_again() -> None:
-    team = make_team()
-    gate, person = make_held(team), ann(team)
-    made = decide(gate, person)
+    gate, person, made = decided()
     assert waiting(person) == []
     assert take_back(now(gate), by=person, decision=made.pk) == made
     back = now(gate)
@@ -87,34 +85,27 @@ def test_whoever_decided_takes_it_back_and_decides_again() -> None:
 
 
 def test_nobody_undoes_anothers_decision_nor_one_that_closed_its_gate() -> None:
-    team = make_team()
-    gate = make_held(team)
-    made = decide(gate, ann(team))
+    gate, _, made = decided()
     with pytest.raises(NothingToUndo):
-        take_back(now(gate), by=bob(team), decision=made.pk)
+        take_back(now(gate), by=bob(gate.team), decision=made.pk)
     assert Decision.objects.get(pk=made.pk).counts
-    refused = Event.objects.filter(subject=gate.subject, kind="decision.refused").last()
-    assert refused is not None
+    refused = Event.objects.get(subject=gate.subject, kind="decision.refused")
     assert b'"kind":"nothing_to_undo"' in bytes(refused.data)
-    gate, person = make_held(team), ann(team)
-    decide(gate, person)
+    gate, person, _ = decided()
     end_window(gate)
     with pytest.raises(UndoTooLate, match=r"closed at \d\d:\d\d:\d\d UTC: Approved\. It is too late to undo"):
         take_back(now(gate), by=person)
     with pytest.raises(AlreadyDecided):
-        decide(gate, bob(team))
+        decide(gate, bob(gate.team))
     gate = make_gate(team=make_team())
-    person = ann(gate.team)
-    decide(gate, person)
-    assert now(gate).status == "decided"
+    decide(gate, person := ann(gate.team))
     with pytest.raises(NoUndo):
         take_back(now(gate), by=person)
 
 
 def test_a_rejection_within_the_window_wins_and_has_a_window_of_its_own() -> None:
-    team = make_team()
-    gate, second = make_held(team), bob(team)
-    decide(gate, ann(team))
+    gate, *_ = decided()
+    second = bob(gate.team)
     pass_window(gate)
     decide(gate, second, "reject")
     held = now(gate)
@@ -150,9 +141,8 @@ def test_nobody_but_who_rejected_approves_or_edits_what_is_rejected() -> None:
 
 
 def test_one_more_approval_neither_prolongs_nor_needs_the_first_and_one_of_several_is_taken_back() -> None:
-    team = make_team()
-    gate, first = make_held(team), ann(team)
-    decide(gate, first)
+    gate, first, _ = decided()
+    team = gate.team
     at = now(gate).settles_at
     decide(gate, bob(team))
     assert now(gate).settles_at == at
@@ -172,15 +162,13 @@ def test_one_more_approval_neither_prolongs_nor_needs_the_first_and_one_of_sever
 
 def test_an_edit_of_an_edit_has_a_window_of_its_own() -> None:
     """It took effect at the end of the first one's window, a moment later, and could hardly be undone."""
-    team = make_team()
-    gate = make_held(team)
-    decide(gate, ann(team), "edit", arguments=edit_amount(gate, "80.00"))
+    gate = make_held(make_team())
+    decide(gate, ann(gate.team), "edit", arguments=edit_amount(gate, "80.00"))
     change_gate(gate, settles_at=timezone.now() + dt.timedelta(seconds=5))
-    decide(gate, bob(team), "edit", arguments=edit_amount(gate, "8000.00"))
+    decide(gate, bob(gate.team), "edit", arguments=edit_amount(gate, "8000.00"))
     at = now(gate).settles_at
     assert at is not None
     assert at - timezone.now() > WINDOW / 2
-    assert kinds(gate)[-1] == "gate.settling"
 
 
 def test_a_decision_counts_by_the_deadline_and_expires_where_it_is_undone_after_it() -> None:
@@ -203,9 +191,7 @@ def test_a_decision_counts_by_the_deadline_and_expires_where_it_is_undone_after_
 
 
 def test_a_run_that_is_cancelled_within_the_window_withdraws_the_gate() -> None:
-    team = make_team()
-    gate, person = make_held(team), ann(team)
-    decide(gate, person)
+    gate, person, _ = decided()
     assert closing.withdraw(now(gate), by=actors.SYSTEM, reason="The run was cancelled.")
     assert not settle(now(gate))
     with pytest.raises(UndoTooLate, match="Withdrawn"):
@@ -213,19 +199,16 @@ def test_a_run_that_is_cancelled_within_the_window_withdraws_the_gate() -> None:
 
 
 def test_votes_of_who_may_no_longer_decide_lapse_at_the_end_of_the_window() -> None:
-    team = make_team()
-    gate, person = make_held(team), ann(team)
-    decide(gate, person)
+    gate, person, _ = decided()
     person.groups.clear()
     assert end_window(gate)
     held = now(gate)
     assert (held.status, held.settles_at) == ("open", None)
     assert kinds(gate)[-2:] == ["gate.lapsed", "gate.reconsidered"]
     assert not Decision.objects.get(gate=gate).counts
-    assert waiting(bob(team)) == [gate.pk]
-    gate, gone = make_held(team), ann(team)
-    decide(gate, gone)
-    decide(gate, bob(team))
+    assert waiting(bob(gate.team)) == [gate.pk]
+    gate, gone, _ = decided()
+    decide(gate, bob(gate.team))
     gone.groups.clear()
     assert end_window(gate)
     assert [each.user.first_name for each in Outcome.objects.get(gate=gate).decisions.all()] == ["Bob"]
@@ -233,9 +216,7 @@ def test_votes_of_who_may_no_longer_decide_lapse_at_the_end_of_the_window() -> N
 
 @pytest.mark.parametrize("column", ["settles_at", "settles_as", "vote"])
 def test_what_is_altered_within_the_window_is_found_and_nothing_closes(column: str) -> None:
-    team = make_team()
-    gate, person = make_held(team), ann(team)
-    made = decide(gate, person)
+    gate, person, made = decided()
     pass_window(gate)
     row = made if column == "vote" else now(gate)
     earlier = timezone.now() - dt.timedelta(hours=1)
@@ -250,18 +231,14 @@ def test_what_is_altered_within_the_window_is_found_and_nothing_closes(column: s
     assert settle(now(gate))
 
 
-Calls = list[Callable[[], Any]]
-
-
 def test_an_undo_that_races_the_end_of_the_window_undoes_all_or_is_told_that_it_is_too_late() -> None:
     team = make_team()
     person = ann(team)
-    ends = set()
     for turn in range(4):
         gate = make_held(team)
         decide(gate, person)
         pass_window(gate)
-        calls: Calls = [partial(settle, now(gate)), partial(take_back, now(gate), by=person)]
+        calls: list[Callable[[], Any]] = [partial(settle, now(gate)), partial(take_back, now(gate), by=person)]
         results = race(calls if turn % 2 else calls[::-1])
         undone = any(isinstance(result, Decision) for result in results)
         closed = Outcome.objects.filter(gate=gate).exists()
@@ -270,20 +247,15 @@ def test_an_undo_that_races_the_end_of_the_window_undoes_all_or_is_told_that_it_
         assert Run.objects.get(pk=gate.run_id).status == ("queued" if closed else "waiting")
         assert Decision.objects.get(gate=gate).counts == closed
         assert any(isinstance(result, UndoTooLate) for result in results) == closed
-        ends.add(closed)
-    assert ends
 
 
 def test_of_two_undos_or_two_sweepers_at_once_one_does_it() -> None:
-    team = make_team()
-    gate, person = make_held(team), ann(team)
-    decide(gate, person)
+    gate, person, _ = decided()
     results = race([partial(take_back, now(gate), by=person) for _ in range(4)])
     assert sum(isinstance(result, Decision) for result in results) == 1
     assert sum(isinstance(result, NothingToUndo) for result in results) == 3
     assert Event.objects.filter(subject=gate.subject, kind="gate.undone").count() == 1
-    gate = make_held(team)
-    decide(gate, ann(team))
+    gate, *_ = decided()
     pass_window(gate)
     results = race([partial(settle, now(gate)) for _ in range(4)])
     assert sorted(results) == [False, False, False, True]
@@ -304,9 +276,7 @@ settle(gate) if sys.argv[2] == "0" else take_back(gate, by=User.objects.get(pk=i
 
 @pytest.mark.parametrize("point", first_alone(["after_settled", "after_undone", "before_settled", "before_undone"]))
 def test_a_process_killed_there_leaves_the_gate_as_it_was_and_the_next_one_does_it(point: str) -> None:
-    team = make_team()
-    gate, person = make_held(team), ann(team)
-    decide(gate, person)
+    gate, person, _ = decided()
     pass_window(gate)
     before = Gate.objects.values().get(pk=gate.pk)
     events = Event.objects.filter(subject=gate.subject).count()
@@ -326,14 +296,10 @@ def test_a_process_killed_there_leaves_the_gate_as_it_was_and_the_next_one_does_
         assert Outcome.objects.get(gate=gate).kind == "approved"
 
 
-def test_an_undo_just_before_the_end_takes_the_vote_out_though_another_is_enough(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_undo_before_the_end_takes_the_vote_out_though_another_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """The votes were counted before the gate's row was locked: the outcome named whoever had taken theirs back."""
-    team = make_team()
-    gate, first = make_held(team), ann(team)
-    decide(gate, first)
-    decide(gate, bob(team))
+    gate, first, _ = decided()
+    decide(gate, bob(gate.team))
     pass_window(gate)
 
     def undo(name: str, step: str, value: Any) -> None:
@@ -355,45 +321,31 @@ def shown(client: Client, gate: int) -> str:
 
 
 def test_the_page_and_the_inbox_say_who_decided_and_what_happens_when_with_an_undo() -> None:
-    team = make_team()
-    gate, person = make_held(team), ann(team)
-    made = decide(gate, person)
+    gate, person, made = decided()
     page = shown(signed_in(person), gate.pk)
     assert "Approved by you." in page
-
     assert 'data-as="countdown"' in page
     assert f'action="/gates/{gate.pk}/undos/"' in page
     assert f'name="decision" value="{made.pk}"' in page
-    team = make_team()
-    gate = make_held(team)
-    decide(gate, ann(team))
-    other = bob(team)
+    other = bob(gate.team)
+    theirs = shown(signed_in(other), gate.pk)
+    assert "Approved by Ann Okafor." in theirs
+    assert "Until then you can still reject or edit it." in theirs
+    assert "/undos/" not in theirs
     page = " ".join(signed_in(other).get("/").content.decode().split())
     assert "Approved, takes effect" in page
     assert 'data-open-count="0"' in page
     everything = " ".join(signed_in(other).get("/?queue=all").content.decode().split())
     assert everything.count("Approved, takes effect") == 1
-
-
-def test_a_colleague_sees_it_and_what_they_can_still_do_and_has_no_undo() -> None:
-    team = make_team()
-    gate = make_held(team)
-    decide(gate, ann(team))
-    page = shown(signed_in(bob(team)), gate.pk)
-    assert "Approved by Ann Okafor." in page
-    assert "Until then you can still reject or edit it." in page
-    assert "/undos/" not in page
-    gate = make_held(team)
-    decide(gate, ann(team), "reject")
-    page = shown(signed_in(bob(team)), gate.pk)
+    gate = make_held(gate.team)
+    decide(gate, person, "reject")
+    page = shown(signed_in(other), gate.pk)
     assert "Until it is undone, nobody else can approve or edit it." in page
     assert "Until then you can still reject or edit it." not in page
 
 
 def test_the_form_takes_it_back_and_leads_to_the_decision_again() -> None:
-    team = make_team()
-    gate, person = make_held(team), ann(team)
-    made = decide(gate, person)
+    gate, person, made = decided()
     client = signed_in(person)
     answer = client.post(f"/gates/{gate.pk}/undos/", {"decision": made.pk})
     assert (answer.status_code, answer["Location"]) == (303, f"/gates/{gate.pk}/?undone={made.pk}#decide")
@@ -402,7 +354,7 @@ def test_the_form_takes_it_back_and_leads_to_the_decision_again() -> None:
     page = client.get(answer["Location"]).content.decode()
     assert "Your approval was undone." in page
     assert "Nothing was done." in page
-    assert "was undone" not in signed_in(bob(team)).get(answer["Location"]).content.decode()
+    assert "was undone" not in signed_in(bob(gate.team)).get(answer["Location"]).content.decode()
     decide(gate, person)
     assert "was undone" not in client.get(answer["Location"]).content.decode()
     client.post(f"/gates/{gate.pk}/undos/")

@@ -20,7 +20,6 @@ def make_held(team: Any, **policy: Any) -> Gate:
 
 
 def now(gate: Gate) -> Gate:
-    """Return the gate as it is."""
     return Gate.objects.select_related("run__plan", "policy", "team").get(pk=gate.pk)
 
 
