@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.clients.losing_proxy import Fate, Proxy, Start
-from tests.harness.examples import first_alone
 
 if TYPE_CHECKING:
     from tests.clients.world import World  # needs Django, which is not set up yet
@@ -27,12 +26,6 @@ def world(web: str, impatient: None) -> World:
     from tests.clients.world import World
 
     return World(web)
-
-
-@pytest.fixture(params=first_alone(["called", "awaited"]))
-def way(request: pytest.FixtureRequest) -> str:
-    """Which of the two clients it is."""
-    return str(request.param)
 
 
 @pytest.fixture

@@ -17,8 +17,6 @@ PASSED = ("authorization", "content-type", "idempotency-key", "accept")
 
 
 class Sent(NamedTuple):
-    """One request that came."""
-
     method: str
     path: str
     key: str
@@ -84,23 +82,20 @@ class Proxy:
         threading.Thread(target=self.listening.serve_forever, daemon=True).start()
 
     def close(self) -> None:
-        """Stop listening."""
         self.listening.shutdown()
         self.listening.server_close()
 
     def posts(self, what: str) -> list[Sent]:
-        """The POSTs to addresses that end with this."""
         return [each for each in self.seen if each.method == "POST" and each.path.endswith(what)]
 
 
-def first(what: str, becomes: str | Refusal, times: int = 1) -> Fate:
-    """The first POSTs to addresses that end with `what` have this fate; all else passes."""
-    left = [times]
+def losing_first(*whats: str) -> Fate:
+    """The first POST to addresses that end with each of these loses its answer; all else passes."""
+    left = set(whats)
 
-    def fate(sent: Sent) -> str | Refusal:
-        if sent.method == "POST" and sent.path.endswith(what) and left[0]:
-            left[0] -= 1
-            return becomes
-        return ""
+    def fate(sent: Sent) -> str:
+        what = next((each for each in left if sent.method == "POST" and sent.path.endswith(each)), "")
+        left.discard(what)
+        return "lose" if what else ""
 
     return fate

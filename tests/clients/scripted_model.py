@@ -30,7 +30,6 @@ class ScriptedModel:
     ids_again: bool = False  # whether each turn begins with the same ids
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The next turn, as a response."""
         self.asked.append(request)
         number = len(self.asked)
         turn = self.turns.pop(0) if self.turns else "The script is over."
@@ -48,7 +47,6 @@ class ScriptedModel:
         }  # fmt: skip
 
     def generated(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The next turn, as Gemini gives it."""
         self.asked.append(request)
         turn = self.turns.pop(0) if self.turns else "The script is over."
         calls = [] if isinstance(turn, str) else [{"functionCall": {"name": name, "args": args}} for name, args in turn]
@@ -57,7 +55,6 @@ class ScriptedModel:
 
     @property
     def env(self) -> dict[str, str]:
-        """What a program is started with, to speak to it."""
         google = {"GOOGLE_GEMINI_BASE_URL": self.url.removesuffix("/v1"), "GOOGLE_API_KEY": "none"}
         return {"OPENAI_BASE_URL": self.url, "OPENAI_API_KEY": "none", "OPENAI_AGENTS_DISABLE_TRACING": "1", **google}
 
@@ -68,11 +65,9 @@ class ScriptedModel:
         return json.dumps(found, ensure_ascii=False)
 
     def everything(self, number: int = -1) -> str:
-        """The whole question, as text."""
         return json.dumps(self.asked[number], ensure_ascii=False)
 
     def was_asked(self, times: int) -> None:
-        """Wait until it was asked so often."""
         until(lambda: len(self.asked) >= times, what=f"the model is asked {times} times")
 
 

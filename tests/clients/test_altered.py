@@ -23,8 +23,6 @@ Alter = Callable[[httpx.Request, bytes], bytes]
 
 
 def altering(place: str, was: str, becomes: str) -> Alter:
-    """Replace a text in the answers from the addresses that match."""
-
     def alter(request: httpx.Request, body: bytes) -> bytes:
         return body.replace(was.encode(), becomes.encode()) if re.search(place, request.url.path) else body
 
@@ -32,8 +30,6 @@ def altering(place: str, was: str, becomes: str) -> Alter:
 
 
 class Altering(httpx.HTTPTransport):
-    """A network that alters answers."""
-
     def __init__(self, alter: Alter) -> None:
         super().__init__()
         self.alter = alter
@@ -98,7 +94,6 @@ AT = "2026-03-02T09:15:05Z"
 
 
 def decided(arguments: Any, *, masked: list[str] | None = None, **more: Any) -> Gate:
-    """Return a gate with one action, which people decided as it stands."""
     card = {"title": "Write", "actions": [{"id": "write", "arguments": arguments}]}
     seen = hashlib.sha256(VALUE + encode_canonical(card)).hexdigest()
     known: dict[str, Any] = {

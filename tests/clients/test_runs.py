@@ -6,19 +6,7 @@ import threading
 from typing import Any
 
 import pytest
-from holdpoint import (
-    Action,
-    Card,
-    Holdpoint,
-    HoldpointError,
-    KeyReused,
-    NotClaimable,
-    OutOfTurn,
-    RunEnded,
-    StaleToken,
-    Step,
-    Write,
-)
+from holdpoint import Action, Card, Holdpoint, Step, Write, errors
 from holdpoint import Run as HeldRun
 
 from agents.waits import signals
@@ -36,7 +24,6 @@ INPUT: dict[str, Any] = {"invoice": {"number": 7}, "log": ["a", "b"]}
 
 
 def pays(hp: Holdpoint, agent: str) -> int:
-    """Take a run from its start to its end."""
     hp.register("1", PLAN, agent=agent, state=SCHEMA)
     run = hp.start(INPUT, agent=agent, title="Invoice 7")
     assert run.claim().next.step == "draft"
@@ -69,7 +56,6 @@ LOGS: list[dict[str, Any]] = [{"name": "write", "writes": ["log", "summary"], "j
 
 
 def logging(hp: Holdpoint, world: World) -> HeldRun:
-    """A run that writes a list."""
     hp.register("logs", [Step(**each) for each in LOGS], agent=world.agent, state=SCHEMA)
     run = hp.start(INPUT, agent=world.agent)
     run.claim()
@@ -83,7 +69,7 @@ def test_a_start_has_a_key_and_a_program_waits_for_a_signal_and_reads_each_once(
         run = hp.start(INPUT, agent=world.agent, title="Invoice 7", key="invoice-7")
         again = hp.start(INPUT, agent=world.agent, title="Pay ACME", thread="chat-7", key="invoice-7")
         assert (again.id, again.read().title) == (run.id, "Invoice 7")
-        with pytest.raises(KeyReused):
+        with pytest.raises(errors.KeyReused):
             hp.start({**INPUT, "log": []}, agent=world.agent, title="Invoice 7", key="invoice-7")
         assert hp.signals(run.id, "delivered").items == []
         waiting = world.runs(lambda its: its.signals(run.id, "delivered", wait=60).items)
@@ -106,24 +92,24 @@ def test_a_list_is_appended_to_and_spliced_and_a_state_sent_whole(world: World) 
         several = [Write(step="write", append={"log": [each]}, next_step="write") for each in ("y", "x")]
         assert run.save_all(several).seq == 6
         assert [run.checkpoint(seq).state["log"] for seq in (5, 6)] == [["z", "y"], ["z", "y", "x"]]
-        with pytest.raises(OutOfTurn):
+        with pytest.raises(errors.OutOfTurn):
             run.save("draft", set={"summary": "s"})
         assert run.end().status == "completed"
-        with pytest.raises(RunEnded):
+        with pytest.raises(errors.RunEnded):
             run.claim()
 
 
 def test_a_run_is_let_go_of_and_fails_for_a_reason(world: World) -> None:
     with world.client(lease=60) as hp:
         run = logging(hp, world)
-        with pytest.raises(NotClaimable, match="has the run"):
+        with pytest.raises(errors.NotClaimable, match="has the run"):
             hp.run(run.id).claim()
         assert run.release().status == "queued"
         other = hp.run(run.id)
-        with pytest.raises(HoldpointError, match="Claim run"):
+        with pytest.raises(errors.HoldpointError, match="Claim run"):
             other.release()
         other.claim()
-        with pytest.raises(StaleToken):
+        with pytest.raises(errors.StaleToken):
             run.save("write", next_step="write")
         assert other.fail("write", "no disk").status == "waiting"
         gate = other.gate()
@@ -134,7 +120,7 @@ def test_a_run_is_let_go_of_and_fails_for_a_reason(world: World) -> None:
 
 def test_heartbeats_hold_a_run_for_longer_than_its_lease_and_tell_when_it_is_lost(world: World) -> None:
     claimed, stop = threading.Event(), threading.Event()
-    lost: list[HoldpointError] = []
+    lost: list[errors.HoldpointError] = []
 
     def program(hp: Holdpoint) -> int:
         run = logging(hp, world)
@@ -142,7 +128,7 @@ def test_heartbeats_hold_a_run_for_longer_than_its_lease_and_tell_when_it_is_los
         run.claim(lease=1, on_lost=lost.append)
         claimed.set()
         assert stop.wait(PATIENCE)
-        with pytest.raises(StaleToken, match="has claimed the run"):
+        with pytest.raises(errors.StaleToken, match="has claimed the run"):
             run.check()
         return run.id
 
@@ -157,7 +143,7 @@ def test_heartbeats_hold_a_run_for_longer_than_its_lease_and_tell_when_it_is_los
     until(lambda: lost, what="the heartbeats tell that the run is lost")
     stop.set()
     assert told.result(PATIENCE) == row.pk
-    assert [type(each) for each in lost] == [StaleToken]
+    assert [type(each) for each in lost] == [errors.StaleToken]
 
 
 def beaten(row: Run, first: Any) -> bool:

@@ -17,6 +17,7 @@ from checkpoints.store import load
 from tests.agents.remote.outside_program import decide
 from tests.factories import MEMBER, make_team, make_user, unique
 from tests.factories.tokens import make_token
+from tests.harness.session import ROOT
 from tests.harness.waiting import until
 
 T = TypeVar("T")
@@ -41,20 +42,21 @@ class World:
 
     @property
     def env(self) -> dict[str, str]:
-        """What a process of this program is started with."""
         return {"HOLDPOINT_URL": self.url, "HOLDPOINT_TOKEN": self.token}
+
+    @property
+    def python_env(self) -> dict[str, str]:
+        """The same for one in Python that has the client as it is here."""
+        return {**self.env, "PYTHONPATH": f"{ROOT / 'clients' / 'python' / 'src'}:{ROOT}"}
 
     def client(self, **more: Any) -> Holdpoint:
         """A client with short leases, so that no test waits for a long one."""
         return Holdpoint(self.url, self.token, **{"lease": 1.0, **more})
 
     def awaited(self, **more: Any) -> AsyncHoldpoint:
-        """The same, awaited."""
         return AsyncHoldpoint(self.url, self.token, **{"lease": 1.0, **more})
 
     def runs(self, program: Callable[[Holdpoint], T], **more: Any) -> Future[T]:
-        """Run a program beside the test."""
-
         def do() -> T:
             with self.client(**more) as hp:
                 return program(hp)
@@ -62,8 +64,6 @@ class World:
         return POOL.submit(do)
 
     def awaits(self, program: Callable[[AsyncHoldpoint], Coroutine[Any, Any, T]], **more: Any) -> Future[T]:
-        """The same in an event loop of its own."""
-
         async def do() -> T:
             async with self.awaited(**more) as hp:
                 return await program(hp)
@@ -77,14 +77,12 @@ class World:
         return gate
 
     def gate(self, kind: str = "review") -> Gate:
-        """The gate that the program opens."""
         asking = Gate.objects.open().filter(team=self.team, kind=kind)
         found = until(lambda: asking.order_by("-pk").first(), what=f"a {kind} gate opens")
         assert found is not None
         return found
 
     def decides(self, verdict: str = "approve", *, kind: str = "review", **said: Any) -> Gate:
-        """A person decides what the program asks."""
         gate = self.gate(kind)
         decide(gate, verdict, **said)
         return gate
@@ -101,7 +99,6 @@ INVOICE: dict[str, Any] = {"state": {"invoice": 7}, "title": "Pay invoice 7", "p
 
 
 def wires(hp: Holdpoint, **more: Any) -> Got:
-    """Ask, wire, and say what came."""
     with hp.approve("wire", WIRE, **INVOICE, **more) as call:
         call.done({"id": "tx_1"})
     return got_of(call)

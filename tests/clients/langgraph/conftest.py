@@ -21,7 +21,7 @@ def make() -> Iterator[Made]:
         yield made
 
 
-@pytest.fixture(params=first_alone(["over HTTP", "in process"]))
+@pytest.fixture(params=first_alone(["in process", "over HTTP"]))
 def both(request: pytest.FixtureRequest, web: str) -> Iterator[Made]:
     from tests.clients.langgraph.savers import savers
 

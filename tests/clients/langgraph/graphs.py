@@ -23,22 +23,14 @@ def config(thread: str, **more: Any) -> Any:
 
 
 def talker(saver: BaseCheckpointSaver[Any]) -> Any:
-    """A graph that answers and counts."""
-
     def answer(state: Talk) -> dict[str, Any]:
         count = state.get("count", 0) + 1
         return {"messages": [AIMessage(f"answer {count}", id=f"a{count}")], "count": count}
 
-    graph = StateGraph(Talk)
-    graph.add_node("answer", answer)
-    graph.add_edge(START, "answer")
-    graph.add_edge("answer", END)
-    return graph.compile(checkpointer=saver)
+    return StateGraph(Talk).add_node(answer).add_edge(START, "answer").compile(checkpointer=saver)
 
 
 class Asked(TypedDict):
-    """What is asked, what was done meanwhile, and the answer."""
-
     question: str
     done: Annotated[list[str], operator.add]
     answer: str
@@ -59,13 +51,8 @@ def asker(saver: BaseCheckpointSaver[Any], log: list[str]) -> Any:
         log.append("end")
         return {"done": [f"ended with {state['answer']}"]}
 
-    graph = StateGraph(Asked)
-    for node in (ask, work, end):
-        graph.add_node(node.__name__, node)
-    graph.add_edge(START, "ask")
-    graph.add_edge(START, "work")
-    graph.add_edge(["ask", "work"], "end")
-    graph.add_edge("end", END)
+    graph = StateGraph(Asked).add_node(ask).add_node(work).add_node(end)
+    graph.add_edge(START, "ask").add_edge(START, "work").add_edge(["ask", "work"], "end")
     return graph.compile(checkpointer=saver)
 
 
@@ -88,15 +75,8 @@ def counter(saver: BaseCheckpointSaver[Any]) -> Any:
     def right(state: Counted) -> dict[str, Any]:
         return {"items": [f"right {len(state['items'])}"]}
 
-    def loop(state: Counted) -> dict[str, Any]:
-        return {}
-
-    graph = StateGraph(Counted)
-    for node in (left, right, loop):
-        graph.add_node(node.__name__, node)
-    graph.add_edge(START, "left")
-    graph.add_edge(START, "right")
-    graph.add_edge(["left", "right"], "loop")
+    graph = StateGraph(Counted).add_node(left).add_node(right).add_node("loop", lambda state: {})
+    graph.add_edge(START, "left").add_edge(START, "right").add_edge(["left", "right"], "loop")
     graph.add_conditional_edges(
         "loop", lambda state: END if len(state["items"]) >= state["upto"] else ["left", "right"]
     )
@@ -104,8 +84,6 @@ def counter(saver: BaseCheckpointSaver[Any]) -> Any:
 
 
 class Paid(TypedDict):
-    """The invoice at hand, and what was asked about invoices and answered."""
-
     invoice: int
     asked: Annotated[list[str], operator.add]
 

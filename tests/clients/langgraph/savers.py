@@ -50,7 +50,6 @@ def savers(backend: str, url: str = "") -> Iterator[Made]:
 
 
 def checkpoint(values: dict[str, Any] | None = None, *, id: str = "", version: int = 1) -> Any:
-    """A checkpoint with these values, as LangGraph puts it."""
     values = values or {}
     return {
         "v": 4, "ts": "t", "id": id or str(uuid6()), "channel_values": values, "versions_seen": {},

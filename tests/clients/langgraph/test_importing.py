@@ -1,4 +1,4 @@
-"""What docs/frameworks/langgraph.md shows, its command with threads of a real PostgresSaver, and a thread's pages."""
+"""What docs/frameworks/langgraph.md shows, and its command with threads of a real PostgresSaver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 
 import holdpoint.langgraph as package
 import pytest
-from holdpoint import Holdpoint
 from holdpoint.langgraph.importing import main
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.postgres import PostgresSaver
@@ -21,20 +20,14 @@ from checkpoints.models import Run
 from tests.clients.langgraph.graphs import asker, config, counter, talker
 from tests.clients.langgraph.savers import Made, savers, verified
 from tests.clients.world import World
-from tests.factories import ann, unique
+from tests.factories import unique
 from tests.harness.altered_rows import owner
 from tests.harness.services import run as run_command
 from tests.harness.session import ROOT
-from tests.harness.signed_in_clients import signed_in
 from tests.harness.waiting import PATIENCE
 
 TEXT = (ROOT / "docs/frameworks/langgraph.md").read_text()
-
-
 PART = TEXT[TEXT.index("## A checkpointer") :]
-
-
-PATH = {"PYTHONPATH": str(ROOT / "clients/python/src")}
 
 
 @pytest.fixture
@@ -57,9 +50,9 @@ def make(web: str) -> Iterator[Made]:
 
 
 def bring(make: Made, *arguments: str) -> Any:
-    path = {**PATH, "HOLDPOINT_URL": make.url, "HOLDPOINT_TOKEN": make.token}
+    assert make.world is not None
     command = [sys.executable, "-m", "holdpoint.langgraph", "import", *arguments]
-    return run_command(*command, env={**os.environ, **path}, within=4 * PATIENCE)
+    return run_command(*command, env=make.world.python_env, within=4 * PATIENCE)
 
 
 def test_threads_of_postgres_saver_are_as_they_were_and_go_on(make: Made, source: str) -> None:
@@ -99,7 +92,7 @@ def test_the_first_example_is_complete(web: str, tmp_path: Path) -> None:
     world, script = World(web), tmp_path / "graph.py"
     script.write_text(re.findall(r"```python\n(.*?)```", PART, re.S)[0])
     for lines in (2, 4):
-        done = run_command(sys.executable, str(script), env={**os.environ, **world.env, **PATH})
+        done = run_command(sys.executable, str(script), env=world.python_env)
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("You said:") == lines
     kept = Run.objects.get(thread="chat-1207", team=world.team)
@@ -123,16 +116,3 @@ def test_every_name_and_command_in_the_page_is_there_and_a_wrong_one_is_told(
     assert "Traceback" not in capsys.readouterr().err
     with pytest.raises(SystemExit, match="--allow nothing:Here"):
         main(["import", "postgresql://127.0.0.1:1/nothing", "x", "--allow", "nothing:Here"])
-
-
-def test_an_interrupted_thread_is_listed_as_waiting_beside_its_gates(web: str) -> None:
-    thread = unique("chat")
-    with savers("over HTTP", web) as make:
-        asker(make(), []).invoke({"question": "Pay?", "done": [], "answer": ""}, config(thread))
-        with Holdpoint(web, make.token) as hp, hp.thread(thread):
-            hp.ask.defer("pay", {"amount": "120.00"}, title="May I pay?")
-        team = Run.objects.filter(thread=thread)[0].team
-    told = signed_in(ann(team)).get("/runs/", {"thread": thread}).content.decode()
-    assert "The graph waits for an answer to its interrupt." in told
-    assert "May I pay?" in told
-    assert Run.objects.filter(thread=thread).count() == 2

@@ -29,6 +29,12 @@ from tests.harness.waiting import PATIENCE, until
 METADATA: Any = {"source": "loop", "step": 1, "parents": {}}
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let writes wait for a put, however long that takes."""
+    monkeypatch.setattr(handed, "SOON", 3600.0)
+
+
 @pytest.fixture
 def saver(make: Made) -> HoldpointSaver:
     return make()
@@ -63,7 +69,6 @@ class Invocation:
 
 @pytest.fixture
 def two(saver: HoldpointSaver) -> tuple[Invocation, Invocation]:
-    """The one that loses, and the one that wins."""
     thread = unique("chat")
     return Invocation(saver, thread), Invocation(saver, thread)
 
@@ -132,15 +137,7 @@ TOGETHER = """
 SELECT w.xmin = c.xmin FROM agents_threadwrite w
 JOIN checkpoints_checkpoint c ON c.run_id = w.run_id AND c.parent = w.checkpoint WHERE w.run_id = $1 ORDER BY c.seq
 """
-
-
 LARGE = "A value that has a chunk of its own. " * 5000
-
-
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let writes wait for a put, however long that takes."""
-    monkeypatch.setattr(handed, "SOON", 3600.0)
 
 
 def put(saver: Any, after: Any, **values: Any) -> Any:
@@ -154,29 +151,18 @@ def begun(saver: Any) -> tuple[Any, int]:
     return made, Run.objects.get(thread=thread).pk
 
 
-@pytest.mark.usefixtures("patient")
-def test_a_superstep_is_one_commit(make: Made) -> None:
+def test_a_superstep_is_one_commit_and_a_put_that_is_more_than_a_step_has_its_writes_kept_before(make: Made) -> None:
     saver = make()
     now, run = begun(saver)
     for number in range(1, 130):
         saver.put_writes(now, [("count", number)], f"task {number}")
         now = put(saver, now, count=number)
-    together = [each for (each,) in run_sql(TOGETHER, [run])]
-    assert len(together) == 129
-    assert all(together)
+    saver.put_writes(now, [("text", LARGE)], "task")
+    put(saver, now, count=130, text=LARGE)
+    assert [each for (each,) in run_sql(TOGETHER, [run])] == [*[True] * 129, False]
     verified(now["configurable"]["thread_id"])
 
 
-@pytest.mark.usefixtures("patient")
-def test_a_put_that_is_more_than_a_step_has_them_kept_before(make: Made) -> None:
-    saver = make()
-    now, run = begun(saver)
-    saver.put_writes(now, [("text", LARGE)], "task")
-    put(saver, now, count=1, text=LARGE)
-    assert [each for (each,) in run_sql(TOGETHER, [run])] == [False]
-
-
-@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("ends", ["by a read", "by a read of another saver", "by an interrupt", "by closing"])
 def test_what_waits_is_kept(make: Made, ends: str) -> None:
     saver = make()
@@ -193,14 +179,14 @@ def test_what_waits_is_kept(make: Made, ends: str) -> None:
     assert ThreadWrite.objects.filter(run=run, task="task").exists()
 
 
-def test_writes_that_no_put_follows_are_kept_soon(make: Made) -> None:
+def test_writes_that_no_put_follows_are_kept_soon(make: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handed, "SOON", 0.005)
     saver = make()
     now, run = begun(saver)
     saver.put_writes(now, [("count", 1)], "task")
     until(ThreadWrite.objects.filter(run=run).exists)
 
 
-@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("meanwhile", ["read", "put", "kept"])
 def test_a_task_that_writes_again_keeps_what_it_wrote_first(make: Made, meanwhile: str) -> None:
     saver = make()
@@ -211,12 +197,10 @@ def test_a_task_that_writes_again_keeps_what_it_wrote_first(make: Made, meanwhil
     saver.put_writes(first, [("count", 2), ("text", "more")], "task")
     if meanwhile != "kept":
         put(saver, first, count=1)
-    found = make().get_tuple(first)
-    assert found is not None
+    found: Any = make().get_tuple(first)
     assert found.pending_writes == [("task", "count", 1), ("task", "text", "more")]
 
 
-@pytest.mark.usefixtures("patient")
 def test_no_checkpoint_is_there_before_all_the_writes_that_led_to_it(make: Made) -> None:
     """A DeltaChannel is rebuilt from the writes, so LangGraph puts a checkpoint once they are kept."""
     saver = make()
@@ -227,7 +211,6 @@ def test_no_checkpoint_is_there_before_all_the_writes_that_led_to_it(make: Made)
     assert ThreadWrite.objects.filter(run=run).count() == handed.MOST + 3
 
 
-@pytest.mark.usefixtures("patient")
 def test_a_put_waits_for_writes_that_are_being_kept(make: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     saver = make()
     now, _ = begun(saver)
@@ -249,7 +232,6 @@ def test_a_put_waits_for_writes_that_are_being_kept(make: Made, monkeypatch: pyt
     assert found.checkpoint["channel_values"] == {"count": 1}
 
 
-@pytest.mark.usefixtures("patient")
 def test_a_put_that_is_refused_leaves_the_writes_that_it_would_have_taken_along(make: Made) -> None:
     first, second = make(), make()
     now, run = begun(first)
@@ -261,7 +243,6 @@ def test_a_put_that_is_refused_leaves_the_writes_that_it_would_have_taken_along(
     assert ThreadWrite.objects.filter(run=run, task="task").exists()
 
 
-@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("then", ["read", "put"])
 def test_connections_that_were_lost_while_they_were_idle_are_opened_anew(make: Made, then: str) -> None:
     saver = make()

@@ -290,13 +290,12 @@ def test_the_pages_example_is_killed_while_it_waits_and_goes_on_with_the_edit(
 ) -> None:
     world, file = World(web), tmp_path / "refunds.py"
     file.write_text(re.findall(r"```python\n(.*?)```", PAGE[PAGE.index("## Ask people") :], re.DOTALL)[0])
-    env = {**world.env, "PYTHONPATH": str(ROOT / "clients/python/src")}
-    first = start_service("refunds", [sys.executable, str(file)], env)
+    first = start_service("refunds", [sys.executable, str(file)], world.python_env)
     gate = world.gate()
     first.kill()
     [action] = gate.asked.actions
     world.decides("edit", arguments={action.id: {**action.arguments, "amount": "10.00"}})
-    second = start_service("refunds", [sys.executable, str(file)], env)
+    second = start_service("refunds", [sys.executable, str(file)], world.python_env)
     second.says("It is done: order='7' amount='10.00'")
     assert second.log.count("Paying back 10.00 for order 7") == 1
     assert Gate.objects.filter(team=world.team).count() == 1
@@ -349,14 +348,13 @@ def test_one_that_dies_after_some_of_its_nodes_went_on_asks_nobody_again(
 ) -> None:
     world, file, words = World(web), tmp_path / "dies.py", [unique("ticket"), str(tmp_path / "died")]
     file.write_text(DIES)
-    env = {**world.env, "PYTHONPATH": str(ROOT / "clients/python/src")}
-    first = start_service("dies", [sys.executable, str(file), *words], env)
+    first = start_service("dies", [sys.executable, str(file), *words], world.python_env)
     gate = world.gate()
     said = {each.id: "Monday" if each.title == "Which day?" else "Noon" for each in gate.asked.actions}
     world.decides("edit", arguments={id: {"answer": answer} for id, answer in said.items()})
     first.says("one ran")
     assert first.process.wait(PATIENCE) == -9
-    second = start_service("dies", [sys.executable, str(file), *words], env)
+    second = start_service("dies", [sys.executable, str(file), *words], world.python_env)
     second.says(re.escape("got ['Monday', 'Noon']"))
     assert "one ran" not in second.log
     assert Gate.objects.filter(team=world.team).count() == 1

@@ -109,13 +109,11 @@ def test_what_a_person_has_ended_stays_ended_whatever_its_program_removes(both: 
 def test_a_prune_leaves_the_writes_whose_checkpoint_is_still_to_come(both: Made) -> None:
     thread, saver, id = unique("chat"), both(), str(uuid6())
     talker(saver).invoke({"messages": [HumanMessage("one")]}, config(thread))
-    found = saver.get_tuple(config(thread))
-    assert found is not None
+    found: Any = saver.get_tuple(config(thread))
     saver.put_writes(config(thread, checkpoint_ns="", checkpoint_id=id), [("count", 7)], "task-1")
     both().prune([thread])
-    saver.put(found.config, {**found.checkpoint, "id": id}, {"step": 9}, {})
-    now = saver.get_tuple(config(thread))
-    assert now is not None
+    saver.put(found.config, found.checkpoint | {"id": id}, {"step": 9}, {})
+    now: Any = saver.get_tuple(config(thread))
     assert now.pending_writes == [("task-1", "count", 7)]
 
 
@@ -214,13 +212,12 @@ def test_a_thread_that_nobody_writes_rests_and_its_program_goes_on(make: Made) -
     graph.invoke({"messages": [HumanMessage("one")]}, config(thread))
     run = run_of(thread)
     assert run.status == "running"
-    mine = saver.get_tuple(config(thread))
+    mine: Any = saver.get_tuple(config(thread))
     Run.objects.filter(pk=run.pk).update(lease_until=Now())
     assert saving.rest() >= 1
     run.refresh_from_db()
     assert (run.status, run.reason) == ("waiting", saving.RESTS)
-    assert mine is not None
-    saver.put(mine.config, {**mine.checkpoint, "id": str(uuid6())}, {"step": 9}, {})
+    saver.put(mine.config, mine.checkpoint | {"id": str(uuid6())}, {"step": 9}, {})
     assert len(graph.invoke({"messages": [HumanMessage("two")]}, config(thread))["messages"]) == 4
 
 

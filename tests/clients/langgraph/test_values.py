@@ -159,30 +159,27 @@ def test_channels_are_fields_under_their_names() -> None:
         from_fields({"messages": []}, "i")
 
 
+def packed(values: list[Any]) -> Any:
+    found = pack_list(values)
+    assert found is not None
+    return found
+
+
 def test_a_change_in_place_is_no_growth() -> None:
     first = [HumanMessage("one", id="1"), AIMessage("two", id="2")]
-    before = pack_list(first)
-    assert before is not None
-    grown, kept = pack_list([*first, AIMessage("three")]), pack_list(first)
-    assert grown is not None and before.grown(grown)  # noqa: PT018
-    assert kept is not None and before.grown(kept)  # noqa: PT018
+    before = packed(first)
+    assert before.grown(packed([*first, AIMessage("three")]))
+    assert before.grown(packed(first))
     first[0].additional_kwargs["seen"] = True
     for changed in (first, [*first, AIMessage("three")]):
-        now = pack_list(changed)
-        assert now is not None
-        assert not before.grown(now)
-    id = uuid.uuid4()
-    pairs: list[tuple[list[Any], list[Any]]] = [
-        ([1], [1.0]), ([1], [True]), ([1], [12]), ([[1]], [[1, 2]]), ([math.nan], [None]), ([0.0], [-0.0]),
-    ]  # fmt: skip
-    for one, other in pairs:
-        a, b = pack_list(one), pack_list([*other, "more"])
-        assert a is not None and b is not None and not a.grown(b)  # noqa: PT018
-    for inexact in ([id], [Colour.RED], [2**64], [{1: 2}], ["\ud800"]):
-        assert pack_list(inexact) is None
+        assert not before.grown(packed(changed))
+    for one, other in ((1, 1.0), (1, True), (1, 12), ([1], [1, 2]), (math.nan, None), (0.0, -0.0)):
+        assert not packed([one]).grown(packed([other, "more"]))
+    for inexact in (uuid.uuid4(), Colour.RED, 2**64, {1: 2}, "\ud800"):
+        assert pack_list([inexact]) is None
     for count in (0, 15, 16, 65535, 65536):
-        a, b = pack_list([7] * count), pack_list([*[7] * count, 8])
-        assert a is not None and b is not None and a.grown(b) and not b.grown(a)  # noqa: PT018
+        a, b = packed([7] * count), packed([*[7] * count, 8])
+        assert (a.grown(b), b.grown(a)) == (True, False)
 
 
 @pytest.mark.parametrize(

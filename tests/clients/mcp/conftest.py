@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def files(world: World, tmp_path: Path) -> Files:
-    from tests.clients.mcp.gateway_files import Files
+def files(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
+    from tests.clients.mcp.gateway_files import Files, run_here
 
+    run_here(monkeypatch, world)
     (tmp_path / "note.txt").write_text("Buy bread.\n")
     return Files(world, tmp_path)

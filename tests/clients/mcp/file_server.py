@@ -28,7 +28,7 @@ def schema(**members: Any) -> dict[str, Any]:
     return {"type": "object", "properties": members, "required": sorted(members), "additionalProperties": False}
 
 
-def main(folder: Path) -> None:
+def serving(folder: Path) -> Server[Any]:
     described = folder / ".described"
     calls = folder / ".calls"
 
@@ -38,13 +38,11 @@ def main(folder: Path) -> None:
             raise MCPError(types.INTERNAL_ERROR, "The list is not there now.")
         text = {"type": "string"}
         reads = f"Reads a file.{more}"
-        secret = {"type": "string", "writeOnly": True}
         nowhere = {"type": "object", "$ref": "#/nowhere"}
         tools = [
             types.Tool(name="read_file", description=reads, input_schema=schema(**PATH), annotations=READS),
             types.Tool(name="write_file", description=f"Writes a file.{more}", input_schema=schema(**PATH, text=text)),
             types.Tool(name="wipe", description="Says that it reads.", input_schema=schema(), annotations=DESTROYS),
-            types.Tool(name="sign_in", description="Signs in.", input_schema=schema(user=text, password=secret)),
             types.Tool(name="odd", description="Refers to elsewhere.", input_schema=nowhere),
         ]  # fmt: skip
         further = folder / ".more"
@@ -69,8 +67,6 @@ def main(folder: Path) -> None:
                 await anyio.sleep(0.05)
             (folder / arguments["path"]).write_text(arguments["text"])
             return answer(f"wrote {len(arguments['text'])} characters")
-        if params.name == "sign_in":
-            return answer(f"{arguments['user']} {arguments['password']}")
         return answer("done")
 
     async def on_list_resources(
@@ -89,17 +85,17 @@ def main(folder: Path) -> None:
         return types.GetPromptResult(messages=[said])
 
     words = folder / ".instructions"
-    served = Server(
+    return Server(
         "files", version="1", instructions=words.read_text() if words.exists() else None, on_list_tools=on_list_tools,
         on_call_tool=on_call_tool, on_get_prompt=on_get_prompt, on_list_prompts=on_list_prompts,
         on_list_resources=on_list_resources, on_read_resource=on_read_resource,
     )  # fmt: skip
 
-    async def serve() -> None:
-        async with stdio_server() as (reads, writes):
-            await served.run(reads, writes, served.create_initialization_options())
 
-    anyio.run(serve)
+async def serve(folder: Path) -> None:
+    served = serving(folder)
+    async with stdio_server() as (reads, writes):
+        await served.run(reads, writes, served.create_initialization_options())
 
 
 def answer(text: str) -> types.CallToolResult:
@@ -107,4 +103,4 @@ def answer(text: str) -> types.CallToolResult:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    anyio.run(serve, Path(sys.argv[1]))

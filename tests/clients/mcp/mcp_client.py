@@ -6,9 +6,9 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,7 +26,6 @@ from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE, until
 
 T = TypeVar("T")
-SOURCE = str(ROOT / "clients" / "python" / "src")
 Json = dict[str, Any]
 
 
@@ -43,13 +42,13 @@ async def by_http(world: World, *, mode: str = "legacy", token: str = "") -> Asy
 
 @asynccontextmanager
 async def by_stdio(world: World, *arguments: str, **env: str) -> AsyncIterator[Client]:
-    async with Client(command(world, *arguments, **env)) as client:
+    async with Client(stdio_command(world, *arguments, **env)) as client:
         yield client
 
 
-def command(world: World, *arguments: str, **env: str) -> StdioServerParameters:
+def stdio_command(world: World, *arguments: str, **env: str) -> StdioServerParameters:
     """`holdpoint …` with the world's address and token."""
-    known = {**world.env, "PYTHONPATH": SOURCE, "PYTHONDONTWRITEBYTECODE": "1", **env}
+    known = {**world.python_env, "PYTHONDONTWRITEBYTECODE": "1", **env}
     program, *words = WARM.standing("-m", "holdpoint.command", *arguments)
     return StdioServerParameters(command=program, args=words, env=known, cwd=ROOT)
 
@@ -78,7 +77,6 @@ class Tools:
         self.world, self.limits = world, Limits(wait)
 
     def __call__(self, name: str, arguments: Json) -> Future[CallToolResult]:
-        """Call one beside the test."""
         call = TOOLS[name].model_validate(arguments)
         hp = self.world.awaited(patience=self.limits.patient)
         return beside(lambda: answered(call, hp, self.limits))
@@ -97,50 +95,39 @@ def told(result: CallToolResult) -> Json:
 
 def still_open(ask: Callable[[], Future[Any]]) -> str:
     """Ask until the answer is that nobody has decided at a gate: on a slow machine it may come before there is one."""
-    return until(lambda: _at_gate(ask()), what="a gate opens", within=2 * PATIENCE) or ""
 
+    def at_gate() -> str | None:
+        text = text_of(ask().result(PATIENCE))
+        return text if "Nobody has decided yet at gate" in text else None
 
-def _at_gate(asked: Future[Any]) -> str | None:
-    found = asked.result(PATIENCE)
-    text = said(found) if isinstance(found, CallToolResult) else json.dumps(found)
-    return text if "Nobody has decided yet at gate" in text else None
+    return until(at_gate, what="a gate opens", within=2 * PATIENCE) or ""
 
 
 def decided(ask: Callable[[], Future[Any]]) -> Any:
     """Ask until there is an answer that is another one than that nobody has decided."""
-    return until(lambda: _decided(ask()), what="a decision", within=2 * PATIENCE)
+
+    def answer() -> Any:
+        found = ask().result(PATIENCE)
+        text = text_of(found)
+        return None if "Nobody has decided yet" in text or "did not answer in time" in text else found
+
+    return until(answer, what="a decision", within=2 * PATIENCE)
 
 
-def _decided(asked: Future[Any]) -> Any:
-    found = asked.result(PATIENCE)
-    text = said(found) if isinstance(found, CallToolResult) else json.dumps(found)
-    return None if "Nobody has decided yet" in text or "did not answer in time" in text else found
+def text_of(found: Any) -> str:
+    return said(found) if isinstance(found, CallToolResult) else json.dumps(found)
 
 
-def children(words: Sequence[str]) -> list[int]:
-    """The processes below this one whose command has all these words."""
-    parents: dict[int, int] = {}
-    commands: dict[int, str] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                stat = (folder / "stat").read_text().rpartition(")")[2].split()
-                commands[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")
-            except OSError:  # it ended meanwhile
-                continue
-            parents[int(folder.name)] = int(stat[1])
-    return [pid for pid in parents if _below(pid, parents) and all(word in commands.get(pid, "") for word in words)]
-
-
-def _below(pid: int, parents: dict[int, int]) -> bool:
-    while pid in parents and pid != os.getpid():
-        pid = parents[pid]
-    return pid == os.getpid()
+def children(*words: str) -> list[int]:
+    """The processes whose command has all these words, of which one is a folder of this test's."""
+    found = []
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it ended meanwhile
+            said = command.read_text().replace("\0", " ")
+            found += [int(command.parent.name)] if all(word in said for word in words) else []
+    return found
 
 
 def kill(*words: str) -> None:
-    """Kill the one process of this test whose command has these words, as a lost machine would."""
-    found = until(lambda: children(words), what=f"a process with {words}")
-    assert found is not None
-    for pid in found:
+    for pid in until(lambda: children(*words), what=f"a process with {words}"):
         os.kill(pid, signal.SIGKILL)

@@ -25,7 +25,7 @@ from tests.harness.waiting import PATIENCE, until
 
 LIST: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-WAITING = 12  # calls: thrice as many as the process has connections
+WAITING = 7  # calls: more than twice as many as the process has connections
 TOOLS = ["permission_prompt", "request_approval", "await_decision", "save_checkpoint", "list_gates"]
 
 
@@ -35,12 +35,6 @@ def post(world: World, body: object = LIST, **headers: str) -> httpx.Response:
     given |= {name.replace("_", "-"): value for name, value in headers.items()}
     content = body if isinstance(body, bytes) else httpx.Request("POST", "http://x", json=body).content
     return httpx.post(f"{world.url}/mcp", headers=given, content=content, timeout=PATIENCE)
-
-
-def test_it_lists_its_tools(world: World) -> None:
-    found = post(world)
-    assert found.status_code == 200
-    assert [tool["name"] for tool in found.json()["result"]["tools"]] == TOOLS
 
 
 def test_without_a_valid_token_it_answers_401_with_a_challenge(world: World) -> None:
@@ -75,7 +69,8 @@ def test_what_is_ambiguous_is_a_parse_error(world: World) -> None:
         assert why in found.json()["error"]["message"]
 
 
-def test_an_unknown_tool_is_an_error_of_the_protocol(world: World) -> None:
+def test_it_lists_its_tools_and_another_is_an_error_of_the_protocol(world: World) -> None:
+    assert [tool["name"] for tool in post(world).json()["result"]["tools"]] == TOOLS
     call = {**LIST, "method": "tools/call", "params": {"name": "delete_everything", "arguments": {}}}
     error = post(world, call).json()["error"]
     assert error["code"] == -32602
@@ -109,6 +104,9 @@ def test_an_approval_is_asked_for_and_awaited_later(world: World) -> None:
     assert (later["changes"], later["by"], later["comment"]) == (
         ["amount is now '100.00'"], "Ann Okafor", "A tenth less.",
     )  # fmt: skip
+    assert "told_at" in told(decided(lambda: call("await_decision", {"gate": gate.pk})))
+    newer = json.loads(still_open(lambda: call("request_approval", asking)))
+    assert newer["gate"] != gate.pk, "what was read by the gate's number is not for the next call"
 
 
 def test_checkpoints_are_saved_one_after_the_other_and_once_each(world: World) -> None:
@@ -180,7 +178,7 @@ def test_a_process_that_ends_answers_those_who_wait(start_web: Callable[..., tup
 def test_many_waits_leave_room_for_others(shared_web: Callable[..., str]) -> None:
     """A wait holds neither a thread nor a connection: more wait than the process has; what is too large is refused."""
     limits = {"HOLDPOINT_API_BODY_LIMIT": "20000", "HOLDPOINT_UPLOAD_LIMIT": "1000"}
-    world = World(shared_web({"HOLDPOINT_MCP_WAIT": "50", "HOLDPOINT_POOL_SIZE": "4", **limits}))
+    world = World(shared_web({"HOLDPOINT_MCP_WAIT": "50", "HOLDPOINT_POOL_SIZE": "3", **limits}))
     assert post(world, b" " * 20_001).status_code == 413
 
     async def wait_all() -> list[CallToolResult]:

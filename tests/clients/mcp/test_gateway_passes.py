@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +14,13 @@ from mcp import Client, MCPError
 from mcp.client.subscriptions import ResourceUpdated, ToolsListChanged
 
 from agents.models import Effect
-from tests.clients.mcp.mcp_client import Json, beside, command, said
+from tests.clients.mcp.gateway_files import Files
+from tests.clients.mcp.mcp_client import Json, beside, said
 from tests.clients.mcp.talking_server import NOTE
 from tests.clients.world import World
 from tests.conftest import Starter
 from tests.harness.examples import first_alone
 from tests.harness.services import WARM, free_port
-from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE
 
 NAMES = "tests.clients.mcp.talking_server"
@@ -32,44 +29,17 @@ PASS: Json = {"tools": {"*": "pass"}}
 ANSWERS = ['{"action":"accept","content":{"colour":"blue"}}', '"hello"', "file:///src"]
 
 
-@dataclass
-class Talk:
-    """A gateway before the talking server, and what its client heard."""
-
-    world: World
-    folder: Path
-    behind: list[str]
-    mode: str
-    policy: Json = field(default_factory=lambda: PASS)
-    heard: list[Any] = field(default_factory=list)
-    env: dict[str, str] = field(default_factory=dict)
-
-    @asynccontextmanager
-    async def client(self, **can: Any) -> AsyncIterator[Client]:
-        rules = self.folder / "policy.json"
-        rules.write_text(json.dumps({"wait": PATIENCE, **self.policy}))
-        words = ["gateway", "--policy", str(rules), "--known", "-", *self.behind]
-        env = {"PYTHONPATH": f"{ROOT / 'clients' / 'python' / 'src'}:{ROOT}", **self.env}
-
-        async def heard(message: Any) -> None:
-            self.heard.append(message)
-
-        given = {"message_handler": heard, "logging_callback": heard, **can}
-        async with Client(command(self.world, *words, **env), mode=self.mode, **given) as client:
-            yield client
-
-
 @pytest.fixture(params=first_alone(["legacy", "auto"]))
 def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture(params=first_alone(["handshake", "streams", "http"]))
-def talk(request: pytest.FixtureRequest, mode: str, world: World, tmp_path: Path, start_service: Starter) -> Talk:
-    behind = ["--", *WARM.standing("-m", NAMES, request.param)]
-    if request.param == "http":
-        behind = [listening(start_service)]
-    return Talk(world, tmp_path, behind, mode)
+def talk(request: pytest.FixtureRequest, world: World, tmp_path: Path, start_service: Starter) -> Files:
+    """The gateway before the talking server, in processes of their own."""
+    http = request.param == "http"
+    behind = [listening(start_service)] if http else ["--", *WARM.standing("-m", NAMES, request.param)]
+    return Files(world, tmp_path, PASS, in_processes=True, behind=behind)
 
 
 def listening(start_service: Starter, **env: str) -> str:
@@ -96,11 +66,11 @@ CAN: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def test_what_the_server_asks_of_its_client_is_asked_and_answered(talk: Talk) -> None:
+def test_what_the_server_asks_of_its_client_is_asked_and_answered(talk: Files, mode: str) -> None:
     talk.policy = ASK  # also in the middle of a call that people approved
 
     async def do() -> str:
-        async with talk.client(**CAN) as client:
+        async with talk.client(mode=mode, **CAN) as client:
             return said(await client.call_tool("survey", {}))
 
     asked = beside(do)
@@ -110,9 +80,9 @@ def test_what_the_server_asks_of_its_client_is_asked_and_answered(talk: Talk) ->
     assert Effect.objects.get(run=gate.run_id).attempts == 1
 
 
-def test_what_the_client_cannot_do_is_refused_and_people_are_not_asked_to_guess(talk: Talk) -> None:
+def test_what_the_client_cannot_do_is_refused_and_people_are_not_asked_to_guess(talk: Files, mode: str) -> None:
     async def do() -> str:
-        async with talk.client() as client:
+        async with talk.client(mode=mode) as client:
             with pytest.raises(MCPError) as told:
                 await client.call_tool("colour", {})
             return told.value.message
@@ -120,25 +90,28 @@ def test_what_the_client_cannot_do_is_refused_and_people_are_not_asked_to_guess(
     assert "not supported" in beside(do).result(PATIENCE)
 
 
-def test_who_the_server_is_and_what_it_tells_reaches_its_client(talk: Talk) -> None:
-    reported: list[Any] = []
+def test_who_the_server_is_and_what_it_tells_reaches_its_client(talk: Files, mode: str) -> None:
+    reported, heard = list[Any](), list[Any]()
+
+    async def hear(message: Any) -> None:
+        heard.append(message)
 
     async def progressed(progress: float, total: float | None, message: str | None) -> None:
         reported.append((progress, total, message))
 
     async def touch(client: Client) -> None:
-        meta: Any = {types.LOG_LEVEL_META_KEY: "info"} if talk.mode == "auto" else None
+        meta: Any = {types.LOG_LEVEL_META_KEY: "info"} if mode == "auto" else None
         assert said(await client.call_tool("touch", {}, progress_callback=progressed, meta=meta)) == "touched"
 
     async def do() -> set[Any]:
-        async with talk.client() as client:
+        async with talk.client(mode=mode, message_handler=hear, logging_callback=hear) as client:
             info: Any = client.server_info
             can = client.server_capabilities
             assert (info.name, info.version, info.title) == ("talking", "7", "Talks")
             assert can.tools is not None and can.tools.list_changed  # noqa: PT018
             completed = await client.complete(types.PromptReference(name="tidy"), {"name": "a", "value": "half"})
             assert completed.completion.values == ["half-whole"]
-            if talk.mode == "auto":
+            if mode == "auto":
                 async with client.listen(tools_list_changed=True, resource_subscriptions=[NOTE]) as events:
                     await touch(client)
                     return {await anext(events), await anext(events)}
@@ -147,13 +120,13 @@ def test_who_the_server_is_and_what_it_tells_reaches_its_client(talk: Talk) -> N
             subscribed = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=NOTE))
             await send(subscribed, types.EmptyResult)
             await touch(client)
-            while len(changes(talk.heard)) < 2:  # the client's own limit ends it
+            while len(changes(heard)) < 2:  # the client's own limit ends it
                 await anyio.sleep(0.01)
-            return changes(talk.heard)
+            return changes(heard)
 
     assert beside(do).result(PATIENCE) == {ToolsListChanged(), ResourceUpdated(NOTE)}
     assert reported == [(1, 2, "Half of it")]
-    logged = [each for each in talk.heard if isinstance(each, types.LoggingMessageNotificationParams)]
+    logged = [each for each in heard if isinstance(each, types.LoggingMessageNotificationParams)]
     assert [(each.level, each.logger) for each in logged] == [("info", "talking")]
 
 
@@ -172,8 +145,8 @@ def test_the_token_of_a_server_with_an_address_is_sent_to_it_and_not_holdpoints(
     web: str, tmp_path: Path, start_service: Starter
 ) -> None:
     address = listening(start_service, TALKING_TOKEN="of-the-server")
-    talk = Talk(World(web), tmp_path, ["--token-env", "OTHER_TOKEN", "--", address], "auto", {})
-    talk.env["OTHER_TOKEN"] = "of-the-server"
+    behind = ["--token-env", "OTHER_TOKEN", "--", address]
+    talk = Files(World(web), tmp_path, {}, in_processes=True, behind=behind, env={"OTHER_TOKEN": "of-the-server"})
 
     async def do() -> str:
         async with talk.client() as client:

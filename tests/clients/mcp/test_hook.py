@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
+import shlex
 import signal
 import subprocess
-import sys
 from concurrent.futures import Future
-from datetime import date
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,7 +26,7 @@ from holdpoint.mcp.hook import Settings, answered
 
 from approvals.models import Gate
 from tests.agents.remote.outside_program import decide
-from tests.clients.mcp.mcp_client import SOURCE, Json, beside, decided, still_open
+from tests.clients.mcp.mcp_client import Json, beside, decided, still_open
 from tests.clients.world import POOL, World
 from tests.factories import ann
 from tests.harness.services import WARM, free_port
@@ -40,7 +38,6 @@ BASH = {"command": "git push --force", "description": "Publish the branch"}
 
 
 def event(tool: str = "Bash", input: Json | None = None, *, id: str | None = "toolu_01") -> Json:
-    """What Claude Code writes to the hook's stdin."""
     told = {
         "session_id": "abc", "transcript_path": "/src/t.jsonl", "cwd": "/src", "permission_mode": "default",
         "hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": BASH if input is None else input,
@@ -48,24 +45,13 @@ def event(tool: str = "Bash", input: Json | None = None, *, id: str | None = "to
     return told | ({"tool_use_id": id} if id else {})
 
 
-def started(world: World) -> subprocess.Popen[bytes]:
-    words = WARM.standing("-m", "holdpoint.command", "hook")
+def started(world: World, words: list[str], **env: str) -> subprocess.Popen[bytes]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDPOINT")}
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(words, env={**kept, **world.env, "PYTHONPATH": SOURCE}, cwd=ROOT, **pipes)
-
-
-def heard(process: subprocess.Popen[bytes], sent: object) -> Json:
-    """The answer of a hook in a process of its own."""
-    out, err = process.communicate(json.dumps(sent).encode(), timeout=PATIENCE)
-    assert process.returncode == 0, err.decode()
-    found: Json = json.loads(out)["hookSpecificOutput"]
-    return found
+    return subprocess.Popen(words, env={**kept, **world.python_env, **env}, cwd=ROOT, **pipes)
 
 
 class Hook:
-    """The hook in this process, by its settings."""
-
     def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self.world, self.file = world, folder / "hook.json"
         self.monkeypatch = monkeypatch
@@ -85,7 +71,6 @@ class Hook:
         return beside(answer)
 
     def denies(self, sent: object, capsys: pytest.CaptureFixture[str], **settings: Any) -> str:
-        """The reason for which the command denies what was sent."""
         self.file.write_text(json.dumps(settings))
         body = sent if isinstance(sent, bytes) else json.dumps(sent).encode()
         self.monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=BytesIO(body)))
@@ -126,7 +111,6 @@ def test_people_allow_change_and_refuse_the_exact_input(world: World, hooked: Ho
 
 
 def writes(path: str, folder: Path, id: str = "toolu_01") -> Json:
-    """The event of a write of a whole file, of Claude Code in this folder."""
     input = {"file_path": path, "content": "a = 1\nb = 3\n"}
     return event("Write", input, id=id) | {"cwd": str(folder)}
 
@@ -182,42 +166,17 @@ def test_settings_name_what_is_asked_about_and_what_is_answered_late(hooked: Hoo
     assert json.loads(found)["permissionDecision"] == "deny"  # nothing would find a use without an id again
 
 
-def test_what_takes_longer_is_denied_and_found_by_the_call_that_the_model_makes_anew(
-    world: World, hooked: Hook
+@pytest.mark.parametrize(("late", "words"), [("deny", "Once people have decided, the same call"), ("defer", "gate ")])
+def test_what_takes_longer_is_found_by_the_call_that_is_made_anew_or_deferred(
+    world: World, hooked: Hook, late: str, words: str
 ) -> None:
     """Claude Code defers in -p only, and no call beside others: what it does not defer, it might let pass."""
-    found = json.loads(still_open(lambda: hooked(event(), wait=1)))
-    assert found["permissionDecision"] == "deny"
-    assert "Once people have decided, the same call" in found["permissionDecisionReason"]
+    found = json.loads(still_open(lambda: hooked(event(), wait=1, late=late)))
+    assert (found["permissionDecision"], words in found["permissionDecisionReason"]) == (late, True)
     decide(world.gate(), "approve")
-    again = decided(lambda: hooked(event(id="toolu_02"), wait=1))
-    assert (again["permissionDecision"], again["updatedInput"]) == ("allow", BASH)
-    assert Gate.objects.filter(team=world.team).count() == 1
-
-
-def test_what_takes_longer_is_deferred_and_resumed_with_the_same_id(world: World, hooked: Hook) -> None:
-    found = json.loads(still_open(lambda: hooked(event(), wait=1, late="defer")))
-    gate = world.gate()
-    assert found["permissionDecision"] == "defer"
-    assert f"gate {gate.pk}" in found["permissionDecisionReason"]
-    decide(gate, "approve")
-    again = event() | {"session_id": "another", "cwd": "/elsewhere"}
-    resumed = decided(lambda: hooked(again, wait=1, late="defer"))
+    again = event() | {"session_id": "another", "cwd": "/elsewhere"} if late == "defer" else event(id="toolu_02")
+    resumed = decided(lambda: hooked(again, wait=1, late=late))
     assert (resumed["permissionDecision"], resumed["updatedInput"]) == ("allow", BASH)
-    assert Gate.objects.filter(team=world.team).count() == 1
-
-
-def test_a_hook_that_was_killed_while_it_waited_finds_its_gate(world: World) -> None:
-    first = started(world)
-    assert first.stdin is not None
-    first.stdin.write(json.dumps(event()).encode())
-    first.stdin.close()
-    gate = world.gate()
-    first.send_signal(signal.SIGKILL)
-    with first:
-        first.wait(PATIENCE)
-    decide(gate, "approve")
-    assert heard(started(world), event())["permissionDecision"] == "allow"
     assert Gate.objects.filter(team=world.team).count() == 1
 
 
@@ -252,31 +211,34 @@ def test_it_fails_closed_and_in_time_while_the_server_is_away(hooked: Hook, caps
     assert "did not answer in time" in hooked.denies(event(), capsys, wait=1)
 
 
-PAGES = ROOT / "docs" / "frameworks"
-
-
-def first(page: str, language: str) -> str:
-    found = re.search(rf"```{language}\n(.*?)```", (PAGES / page).read_text(), re.DOTALL)
-    assert found is not None
-    return found[1]
-
-
-def test_the_hook_of_the_claude_code_page_works_as_its_settings_say(world: World, tmp_path: Path) -> None:
-    [matcher] = json.loads(first("claude-code.md", "json"))["hooks"]["PreToolUse"]
+def test_the_hook_of_the_claude_code_page_is_killed_while_it_waits_and_finds_its_gate(
+    world: World, tmp_path: Path
+) -> None:
+    page = (ROOT / "docs" / "frameworks" / "claude-code.md").read_text()
+    [matcher] = json.loads(page.partition("```json\n")[2].partition("```")[0])["hooks"]["PreToolUse"]
     [entry] = matcher["hooks"]
     command = ["/bin/sh", "-c", entry["command"]]
     missing = subprocess.run(command, env={"PATH": str(tmp_path)}, check=False)
     assert missing.returncode == 2, "where it cannot be started it blocks"
     script = tmp_path / "holdpoint"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m holdpoint.command "$@"\n')
+    script.write_text(f'#!/bin/sh\nexec {shlex.join(WARM.standing("-m", "holdpoint.command"))} "$@"\n')
     script.chmod(0o755)
-    env = {**os.environ, **world.env, "PYTHONPATH": SOURCE, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = subprocess.Popen(command, env=env, cwd=ROOT, **pipes)  # type: ignore[call-overload]
-    answer = POOL.submit(lambda: heard(process, event()))
-    world.decides()
-    found = answer.result(PATIENCE)
+    path, sent = f"{tmp_path}:{os.environ['PATH']}", json.dumps(event()).encode()
+    first = started(world, WARM.standing("-m", "holdpoint.command", "hook"))
+    assert first.stdin is not None
+    first.stdin.write(sent)
+    first.stdin.close()
+    gate = world.gate()
+    first.send_signal(signal.SIGKILL)
+    with first:
+        first.wait(PATIENCE)
+    decide(gate, "approve")
+    second = started(world, command, PATH=path)
+    out, err = second.communicate(sent, timeout=PATIENCE)
+    assert second.returncode == 0, err.decode()
+    found = json.loads(out)["hookSpecificOutput"]
     assert (found["permissionDecision"], found["updatedInput"]) == ("allow", BASH)
+    assert Gate.objects.filter(team=world.team).count() == 1
 
 
 # What each version sent on the day that it was looked at, without a terminal and with all tools at once.
@@ -291,8 +253,6 @@ SENT = {
         "Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop WebFetch WebSearch Workflow Write"
     ),
 }  # fmt: skip
-
-
 PASSING = """
 AgentOutputTool AskUserQuestion BashOutput CronList EnterPlanMode ExitPlanMode Glob Grep LS ListAgents NotebookRead Read
 TaskCreate TaskGet TaskList TaskOutput TaskUpdate TodoRead TodoWrite ToolSearch WaitForMcpServers
@@ -303,14 +263,9 @@ def test_every_tool_that_was_sent_is_in_the_table_and_those_that_pass_are_these(
     sent = {name for each in SENT.values() for name in each.split()}
     assert SENT.keys() == LOOKED_AT.keys()
     assert sent - TOOLS.keys() == set()
+    assert {tool.until for tool in TOOLS.values()} <= {"", OLDER, *LOOKED_AT}
     assert sorted(PASSES) == sorted(PASSING.split())
     assert {tool for tool in sent if not Settings().asks(tool)} == sent & set(PASSING.split())
-
-
-def test_the_table_is_dated_and_names_versions_that_were_looked_at() -> None:
-    assert [date.fromisoformat(day) for day in LOOKED_AT.values()]
-    assert {tool.until for tool in TOOLS.values()} <= {"", OLDER, *LOOKED_AT}
-    assert [name for name, tool in TOOLS.items() if not tool.why] == []
 
 
 def test_what_is_unknown_is_asked_about_and_said_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -32,20 +32,15 @@ from tests.harness.examples import first_alone, many
 from tests.harness.waiting import PATIENCE, until
 
 PROMPT = "permission_prompt"
-
-
 EDIT = {"file_path": "/src/app.py", "old_string": "x = 1\n", "new_string": "x = 2\n"}
-
-
 PAST = -2.0  # seconds: the server tells its time in whole ones
 
 
 def use(input: dict[str, Any], *, tool: str = "Edit", id: str = "") -> dict[str, Any]:
-    """What Claude Code sends about the use of a tool."""
     return {"tool_name": tool, "input": input} | ({"tool_use_id": id} if id else {})
 
 
-@pytest.mark.parametrize("way", first_alone(["legacy", "stdio", "auto"], 2))
+@pytest.mark.parametrize("way", first_alone(["stdio", "auto", "legacy"]))
 def test_people_allow_change_and_refuse_uses_of_tools(world: World, way: str) -> None:
     """By each transport and each age of the protocol; an id is good for one input only."""
     bash = use({"command": "rm -rf build"}, tool="Bash")
@@ -73,7 +68,7 @@ def test_people_allow_change_and_refuse_uses_of_tools(world: World, way: str) ->
     assert Gate.objects.filter(team=world.team).count() == 3
 
 
-@pytest.mark.parametrize("id", first_alone(["toolu_01", ""]))
+@pytest.mark.parametrize("id", first_alone(["", "toolu_01"]))
 def test_what_takes_longer_than_the_client_waits_is_not_lost(world: World, id: str) -> None:
     call = Tools(world)
     ask = lambda: call(PROMPT, use(EDIT, id=id))  # noqa: E731
@@ -184,23 +179,15 @@ OLDER = (
     "The Holdpoint server is older than this client and cannot hand out the answer at gate {gate} once, so the call "
     "was not made. Update the server, then ask again."
 )
-
-
 NO_SCOPE = (
     "This token may not work on runs, so the answer at gate {gate} was not handed out to it and the call was not made. "
     "Use a token with the scope runs:work."
 )
-
-
 OTHERS = (
     "The server did not hand out the answer at gate {gate}, so the call was not made: No such gate, or you may not see "
     "it. GET /api/gates lists those that you may see."
 )
-
-
 WIRE: Json = {"action": "wire", "title": "Pay invoice 7", "arguments": PAID}
-
-
 USE: Json = {"tool_name": "Bash", "input": {"command": "make deploy"}}
 
 
@@ -218,9 +205,9 @@ def is_kept_back(gate: Gate) -> bool:
     return not Event.objects.filter(kind="gate.handed_out", subject=gate.subject).exists()
 
 
-@pytest.mark.parametrize(("fate", "words"), first_alone([(lacking, OLDER), (None, NO_SCOPE), (hiding, OTHERS)], 2))
+@pytest.mark.parametrize(("fate", "words"), first_alone([(None, NO_SCOPE), (hiding, OTHERS), (lacking, OLDER)]))
 def test_what_is_not_handed_out_is_told_with_what_lacks(web: str, proxy: Start, fate: Fate | None, words: str) -> None:
-    """The server is older, the gate is hidden, or the token may not work on runs."""
+    """The token may not work on runs, the gate is hidden, or the server is older."""
     world = World(proxy(fate).url if fate else web)
     if fate is None:
         scopes = ("runs:start", "runs:read", "gates:read")
@@ -324,16 +311,3 @@ def test_of_two_calls_that_wait_at_one_gate_one_has_its_approval(world: World) -
     answers = [told(each.result(PATIENCE)) for each in both]
     assert {each["gate"] for each in answers} == {first.pk, second.pk}
     assert all("told_at" not in each for each in answers)
-
-
-@pytest.mark.long
-def test_what_was_read_by_the_gates_number_is_not_for_the_next_call(world: World) -> None:
-    call = Tools(world)
-    gate = json.loads(still_open(lambda: call("request_approval", WIRE)))["gate"]
-    decide(world.gate(), "approve")
-    read = lambda: call("await_decision", {"gate": gate})  # noqa: E731
-    assert "told_at" not in told(decided(read))
-    assert "told_at" in told(decided(read))
-    newer = json.loads(still_open(lambda: call("request_approval", WIRE)))
-    assert newer["gate"] != gate
-    assert told(decided(read))["status"] == "approved"

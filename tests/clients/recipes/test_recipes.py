@@ -96,7 +96,6 @@ def started_again(folder: Path, start: Starter, world: World, model: ScriptedMod
 
 
 def asks(world: World, service: Service) -> None:
-    """Wait until it asks: importing some of these libraries takes long."""
     opened = Gate.objects.open().filter(team=world.team)
     until(lambda: opened.first() or not service.alive, within=5 * PATIENCE, what="a gate opens")
     assert service.alive, service.log

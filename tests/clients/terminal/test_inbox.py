@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,15 +26,8 @@ from tests.harness.waiting import PATIENCE
 Session = Pilot[Any]
 
 
-@pytest.fixture
-def at(web: str, tmp_path: Path) -> Reviewer:
-    """Ann at a terminal, with an open gate."""
-    return Reviewer(web, tmp_path)
-
-
 @asynccontextmanager
 async def inbox(at: Reviewer) -> AsyncIterator[Session]:
-    """Her inbox, with the gate in it."""
     app = ReviewApp(Server(at.url, at.token, "Ann Okafor"), InboxScreen())
     async with app.run_test(size=(120, 45)) as pilot:
         await shows(pilot, "live")
@@ -48,7 +40,6 @@ def has_looked(screen: Any) -> bool:
 
 
 def screen_text(pilot: Session) -> str:
-    """All that the widgets of the screen say."""
     told = [str(each.render()) for each in pilot.app.screen.query(Static)]
     for table in pilot.app.screen.query(DataTable):
         told += [str(cell) for row in table.rows for cell in table.get_row(row)]
@@ -56,7 +47,6 @@ def screen_text(pilot: Session) -> str:
 
 
 async def when(pilot: Session, condition: Callable[[], Any], what: str) -> None:
-    """Wait until it is so, while the application goes on."""
     async with asyncio.timeout(PATIENCE):
         while True:
             await pilot.pause()
@@ -69,14 +59,12 @@ async def when(pilot: Session, condition: Callable[[], Any], what: str) -> None:
 
 
 async def shows(pilot: Session, *words: str) -> None:
-    """Wait until the screen says these words."""
     for each in words:
         await when(pilot, lambda each=each: each in screen_text(pilot), each)  # type: ignore[misc]
     await when(pilot, lambda: has_looked(pilot.app.screen), "the chosen gate")
 
 
 async def on(pilot: Session, screen: type[Any]) -> Any:
-    """Wait for a screen."""
     await when(pilot, lambda: isinstance(pilot.app.screen, screen), screen.__name__)
     return pilot.app.screen
 
@@ -97,7 +85,6 @@ def conditional(at: Reviewer) -> Gate:
 
 
 async def gate_of(at: Reviewer, gate: Gate | None = None) -> Gate:
-    """The gate's row as it is now."""
     found: Gate = await sync_to_async(Gate.objects.select_related("outcome").get)(pk=(gate or at.gate).pk)
     return found
 
@@ -162,6 +149,7 @@ async def test_an_edit_is_a_form_and_shows_what_changes_before_it_counts(at: Rev
     assert action.arguments == {"to": "ACME", "amount": "100.00", "urgent": False, "speed": "[b]fast"}
 
 
+@pytest.mark.long
 async def test_what_others_change_meanwhile_is_told_and_markup_in_a_question_means_nothing(at: Reviewer) -> None:
     asks = await sync_to_async(make_gate)(team=at.gate.team, kind="recovery")
     async with inbox(at) as pilot:

@@ -31,8 +31,7 @@ NewPage = Callable[..., Page]
 
 
 @pytest.fixture
-def at(web: str, tmp_path: Path) -> Reviewer:
-    """Ann at a terminal, not signed in yet."""
+def newcomer(web: str, tmp_path: Path) -> Reviewer:
     return Reviewer(web, tmp_path, signed_in=False)
 
 
@@ -48,17 +47,33 @@ def shown_code(login: subprocess.Popen[str]) -> str:
     return code_in(said)
 
 
-def test_whoever_confirms_in_the_browser_is_signed_in_at_the_terminal(at: Reviewer, new_page: NewPage) -> None:
-    page = new_page(at.user)
-    with at.starts("login") as login:
-        code = shown_code(login)
-        page.goto("/device/")
-        page.get_by_label("The code in your terminal").fill("BBBB-BBBB")
-        page.get_by_role("button", name="Continue").click()
-        expect(page.locator("#refusal")).to_contain_text("No program waits under this code")
-        expect(page.get_by_label("The code in your terminal")).to_have_value("BBBB-BBBB")
+def test_whoever_confirms_is_signed_in_at_the_terminal_until_they_sign_out(newcomer: Reviewer) -> None:
+    with newcomer.starts("login") as login:
+        request = device_codes.find(shown_code(login), by=newcomer.user)
+        assert device_codes.confirm(request, by=newcomer.user)
+        _, told = login.communicate(timeout=PATIENCE)
+    assert (login.returncode, "Signed in as Ann Okafor for" in told) == (0, True)
+    kept = newcomer.home / "config/holdpoint/credentials.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert kept.parent.stat().st_mode & 0o777 == 0o700
+    sent = json.loads(kept.read_text())["servers"][newcomer.url]["token"]
+    assert str(newcomer.gate.pk) in newcomer.runs("gates").stdout
+    token = Token.objects.get(user=newcomer.user)
+    assert token.scopes == ["gates:decide", "gates:read", "runs:order", "runs:read"]
+    assert newcomer.runs("logout").returncode == 0
+    assert sent not in kept.read_text()
+    token.refresh_from_db()
+    assert token.revoked_by == f"user:{newcomer.user.pk}"
+    assert newcomer.runs("gates").returncode == exits.NO_TOKEN
+    assert newcomer.runs("gates", env={"HOLDPOINT_TOKEN": sent}).returncode == exits.NO_TOKEN
+
+
+@pytest.mark.long
+def test_the_page_of_a_code_confirms_it_in_a_browser_in_every_look(newcomer: Reviewer, new_page: NewPage) -> None:
+    page = new_page(newcomer.user)
+    with newcomer.starts("login") as login:
         said = watched(page)
-        page.goto(f"/device/?code={code}")
+        page.goto(f"/device/?code={shown_code(login)}")
         page.get_by_role("button", name="Continue").click()
         expect(page.get_by_text("Confirm only what you started yourself")).to_be_visible()
         assert check_each_look(page, "", said) == []
@@ -68,52 +83,39 @@ def test_whoever_confirms_in_the_browser_is_signed_in_at_the_terminal(at: Review
         expect(page.get_by_text("You confirmed who you are")).to_be_visible()
         page.get_by_role("button", name="Confirm").click()
         expect(page.get_by_role("heading", name="Signed in")).to_be_visible()
-        _, told = login.communicate(timeout=PATIENCE)
-    assert (login.returncode, "Signed in as Ann Okafor for" in told) == (0, True)
-    kept = at.home / "config/holdpoint/credentials.json"
-    assert kept.stat().st_mode & 0o777 == 0o600
-    assert kept.parent.stat().st_mode & 0o777 == 0o700
-    sent = json.loads(kept.read_text())["servers"][at.url]["token"]
-    assert str(at.gate.pk) in at.runs("gates").stdout
-    token = Token.objects.get(user=at.user)
-    assert token.scopes == ["gates:decide", "gates:read", "runs:order", "runs:read"]
-    assert at.runs("logout").returncode == 0
-    assert sent not in kept.read_text()
-    token.refresh_from_db()
-    assert token.revoked_by == f"user:{at.user.pk}"
-    assert at.runs("gates").returncode == exits.NO_TOKEN
-    assert at.runs("gates", env={"HOLDPOINT_TOKEN": sent}).returncode == exits.NO_TOKEN
+        login.communicate(timeout=PATIENCE)
+    assert login.returncode == 0
 
 
 @pytest.mark.long
-def test_whoever_is_refused_is_not_signed_in(at: Reviewer) -> None:
-    with at.starts("login") as login:
+def test_whoever_is_refused_is_not_signed_in(newcomer: Reviewer) -> None:
+    with newcomer.starts("login") as login:
         shown_code(login)
-        assert device_codes.refuse(DeviceRequest.objects.latest("pk"), by=at.user)
+        assert device_codes.refuse(DeviceRequest.objects.latest("pk"), by=newcomer.user)
         _, told = login.communicate(timeout=PATIENCE)
     assert login.returncode == exits.NO_TOKEN
     assert "The request was refused" in told
-    assert not Token.objects.filter(user=at.user).exists()
-    assert not (at.home / "config/holdpoint/credentials.json").exists()
+    assert not Token.objects.filter(user=newcomer.user).exists()
+    assert not (newcomer.home / "config/holdpoint/credentials.json").exists()
 
 
 @pytest.mark.long
-def test_what_the_documentation_shows_first_works_as_it_stands(at: Reviewer, tmp_path: Path) -> None:
+def test_what_the_documentation_shows_first_works_as_it_stands(newcomer: Reviewer, tmp_path: Path) -> None:
     text = (ROOT / "docs/frameworks/terminal.md").read_text()
     script = text.partition("```sh\n")[2].partition("```")[0]
     shim = tmp_path / "bin/holdpoint"
     shim.parent.mkdir()
     shim.write_text(f'#!/bin/sh\nexec {shlex.join(WARM.standing(*COMMAND))} "$@"\n')
     shim.chmod(0o755)
-    env = at.env | {"PATH": f"{shim.parent}:{at.env['PATH']}"}
+    env = newcomer.env | {"PATH": f"{shim.parent}:{newcomer.env['PATH']}"}
     pipe, command = subprocess.PIPE, ["bash", "-euo", "pipefail", "-c", script]
     with subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, text=True) as shell:
         shown_code(shell)
-        assert device_codes.confirm(DeviceRequest.objects.latest("pk"), by=at.user)
+        assert device_codes.confirm(DeviceRequest.objects.latest("pk"), by=newcomer.user)
         said, told = shell.communicate(timeout=PATIENCE)
     assert shell.returncode == 0, told
     assert "Recorded: approve; the gate is decided." in said
-    assert at.gate.decisions.get().user == at.user
+    assert newcomer.gate.decisions.get().user == newcomer.user
     assert "The token is revoked." in told
 
 
@@ -158,53 +160,39 @@ class Terminal:
         self.tmux("new-session", "-d", "-x", "120", "-y", "45", command)
 
     def tmux(self, *arguments: str) -> str:
-        """Call tmux, on a server of this terminal's own."""
         command = ["tmux", "-L", self.name, "-f", "/dev/null", *arguments]
         return subprocess.run(command, env=self.env, capture_output=True, text=True, check=True).stdout
 
     def types(self, *keys: str) -> None:
-        """Press keys."""
         for key in keys:
             self.tmux("send-keys", key)
 
     @property
     def screen(self) -> str:
-        """What it shows."""
         return self.tmux("capture-pane", "-p")
 
     def shows(self, words: str) -> None:
-        """Wait until it shows these words; fail with what it shows instead."""
-        try:
-            until(lambda: words in self.screen, what=f"the terminal shows {words!r}")
-        except AssertionError as error:
-            raise AssertionError(f"{error}; it shows\n{self.screen}") from error
+        """Wait until it shows these words."""
+        until(lambda: words in self.screen, what=f"the terminal shows {words!r}")
 
     def close(self) -> None:
-        """End it."""
         self.tmux("kill-server")
 
 
 @pytest.fixture
-def inside(web: str, tmp_path: Path) -> Reviewer:
-    """Ann at a terminal, signed in."""
-    return Reviewer(web, tmp_path)
-
-
-@pytest.fixture
-def terminal(inside: Reviewer) -> Iterator[Terminal]:
-    """Her inbox."""
-    made = Terminal(shlex.join([sys.executable, *COMMAND]), inside.env)
+def terminal(at: Reviewer) -> Iterator[Terminal]:
+    made = Terminal(shlex.join([sys.executable, *COMMAND]), at.env)
     yield made
     made.close()
 
 
-def test_the_terminal_decides_and_is_told_what_happens_elsewhere(inside: Reviewer, terminal: Terminal) -> None:
+def test_the_terminal_decides_and_is_told_what_happens_elsewhere(at: Reviewer, terminal: Terminal) -> None:
     terminal.shows("1 gate is open")
-    hostile = make_gate(team=inside.gate.team, card=make_card(title="\x1b[2J\x1b]2;mine\x07Pay\u202e", risk="low"))
+    hostile = make_gate(team=at.gate.team, card=make_card(title="\x1b[2J\x1b]2;mine\x07Pay\u202e", risk="low"))
     terminal.shows("2 gates are open")
     terminal.shows("<U+001B>[2J")
     assert terminal.tmux("display-message", "-p", "#{pane_title}").strip() != "mine"
-    decide(hostile, bob(inside.gate.team))
+    decide(hostile, bob(at.gate.team))
     terminal.shows("1 gate is open")
     terminal.shows("Refund €120.00 to Marit")
     terminal.shows("▸")  # an action on the card: a key before that would open the gate to be read first
@@ -213,6 +201,6 @@ def test_the_terminal_decides_and_is_told_what_happens_elsewhere(inside: Reviewe
     terminal.shows("pay runs")
     terminal.types("Enter")
     terminal.shows("approved by Ann Okafor")
-    assert Gate.objects.get(pk=inside.gate.pk).status == "decided"
+    assert Gate.objects.get(pk=at.gate.pk).status == "decided"
     terminal.types("Escape")
     terminal.shows("No gate is open")

@@ -46,7 +46,6 @@ class Reviewer:
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment of the terminal."""
         # Processes of pytest-xdist have COLUMNS and LINES, which would count more than the terminal's own size.
         left = ("HOLDPOINT_", "DJANGO_", "COLUMNS", "LINES")
         plain = {name: each for name, each in os.environ.items() if not name.startswith(left)}
@@ -83,13 +82,11 @@ class Reviewer:
         return subprocess.CompletedProcess([*map(str, arguments)], code, out.getvalue(), err.getvalue())
 
     def starts(self, *arguments: object) -> subprocess.Popen[str]:
-        """Start a command beside the test."""
         words, out = WARM.standing(*COMMAND, *map(str, arguments)), subprocess.PIPE
         return subprocess.Popen(words, env=self.env, stdout=out, stderr=out, text=True)
 
 
 def code_in(said: str) -> str:
-    """The code that `login` shows."""
     found = re.search(r"\b[B-Z]{4}-[B-Z]{4}\b", said)
     assert found is not None, said
     return found.group()

@@ -30,7 +30,7 @@ class Teller:
     start_service: Starter
     paid: Any  # what a refund of 20.00 returns
     unreadable: str  # what is said of a state that another version of the framework saved
-    endless: str  # what is said of a number that JSON cannot hold
+    other: tuple[str, str]  # an agent that may not go on, and why
 
     def start(self, model: ScriptedModel, how: str, *words: object, agent: str = "plain", **env: str) -> Service:
         """Start `FILE AGENT run KEY | defer [KEY] | resume GATE [TIMEOUT] | sync KEY`."""
@@ -47,12 +47,12 @@ def make_teller(framework: str, web: str, start_service: Starter) -> Teller:
         differs: dict[str, Any] = {
             "file": "openai_teller.py", "paid": "paid 20.00",
             "unreadable": r".*schema version is not supported.* the version of openai-agents that did, or run",
-            "endless": r"CannotAsk \| The arguments of refund cannot be shown",
+            "other": ("renamed", "The saved RunState cannot be restored: .* Resume with the agents that saved it"),
         }  # fmt: skip
     else:
         differs = {
             "file": "pydantic_teller.py", "paid": {"paid": "20.00"},
             "unreadable": r"The saved messages cannot be read: .* the version of pydantic-ai that saved them, or run",
-            "endless": r"(CannotAsk \| The arguments of refund cannot be shown|final Done)",
+            "other": ("clerk", r"The run is of the agent Teller, not of Clerk\. Resume it with Teller\."),
         }  # fmt: skip
     return Teller(framework, world=World(web), start_service=start_service, **differs)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def package() -> Path:
-    """Return the entry of the built package."""
     return node.build()
 
 

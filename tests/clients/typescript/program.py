@@ -16,14 +16,15 @@ Program = Callable[..., "Running"]
 # It says how it ends in one line: what it returns, or the class, the message and the members of what it throws.
 FRAME = """\
 import * as holdpoint from %(package)s;
-const { Holdpoint, NotDone, Exact } = holdpoint;
+const { Holdpoint, NotDone, Exact, Unreachable } = holdpoint;
 const WIRE = { to: "ACME", amount: "120.00" };
 const write = (word, value) => console.log(`${word} ${holdpoint.stringify(value)}`);
+const said = (error) => ({ kind: error.name ?? typeof error, message: error.message ?? error, ...error });
 const hp = new Holdpoint({ lease: 1, ...%(settings)s, onQuestion: %(on_question)s });
 try {
   write("returned", await (async () => { %(code)s })());
 } catch (error) {
-  write("thrown", { kind: error.name ?? typeof error, message: error.message ?? error, ...error });
+  write("thrown", said(error));
 }
 """
 
@@ -39,8 +40,6 @@ class Thrown(Exception):
 
 @dataclass
 class Running:
-    """A program that runs in a process of its own."""
-
     service: Service
 
     def result(self) -> Any:
@@ -79,5 +78,4 @@ return hp.approve("wire", WIRE, options, (call) => {
 
 
 def wires(program: Program, world: World, options: str = "{}", **settings: Any) -> Running:
-    """Ask, wire, and return what came of it."""
     return program(world, WIRES % options, **settings)

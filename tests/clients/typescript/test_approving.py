@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+from typing import Any
 
 import pytest
 
@@ -13,137 +13,115 @@ from approvals.models import Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from tests.agents.remote.outside_program import decide
-from tests.clients.typescript.program import Program, Thrown, wires
+from tests.clients.typescript.program import WIRES, Program, Thrown, wires
 from tests.clients.typescript.test_resuming import asked
 from tests.clients.world import WIRE, World, ended
 from tests.factories import ann
 from tests.harness.waiting import until
 
 
-def test_an_edit_is_what_runs(web: str, program: Program) -> None:
-    world = World(web)
-    told = wires(program, world)
+def test_an_edit_is_what_runs_and_a_no_is_thrown_with_its_words(world: World, program: Program) -> None:
+    told = program(world, f"const wires = async () => {{ {WIRES % '{}'} }}; await wires(); return wires();")
     gate = world.decides("edit", arguments={"wire": {**WIRE, "amount": "100.00"}}, comment="A tenth less.")
-    assert told.result() == {"id": "tx_1"}
     call = told.wrote("call")
     assert call["arguments"] == {"to": "ACME", "amount": "100.00"}
     assert call["text"] == '{"amount":"100.00","to":"ACME"}'
     assert call["edits"] == [{"op": "replace", "path": "/amount", "value": "100.00"}]
     assert call["changes"] == ['amount is now "100.00"']
     assert (call["decision"]["by"], call["decision"]["comment"]) == ("Ann Okafor", "A tenth less.")
-    assert call["url"] == f"{web}/gates/{gate.pk}/"
-    assert ended(call["run"])["wire_result"] == {"id": "tx_1"}
-    row = Effect.objects.get(run=call["run"])
-    assert (row.status, row.key, row.attempts) == ("done", call["key"], 1)
-    assert gate.asked.actions[0].pinned == ("/amount",)
-    assert [each.to_json() for each in gate.asked.actions[0].draws] == [{"kind": "command", "at": "/to"}]
-
-
-def test_a_no_is_thrown_with_its_words(world: World, program: Program) -> None:
-    told = wires(program, world)
-    gate = world.decides("reject", comment="Not this month")
+    assert call["url"] == f"{world.url}/gates/{gate.pk}/"
+    refused = world.decides("reject", comment="Not this month")
     with pytest.raises(
         Thrown, match=r"Rejected: Ann Okafor said no to wire: Not this month\. Do not do it another"
     ) as no:
         told.result()
-    assert no.value.said | {"by": "Ann Okafor", "reason": "Not this month", "gate": gate.pk} == no.value.said
-    assert not Effect.objects.filter(run=gate.run_id).exists()
+    assert no.value.said | {"by": "Ann Okafor", "reason": "Not this month", "gate": refused.pk} == no.value.said
+    assert ended(call["run"])["wire_result"] == {"id": "tx_1"}
+    [row] = Effect.objects.filter(run__team=world.team)
+    assert (row.status, row.key, row.attempts, row.run_id) == ("done", call["key"], 1, gate.run_id)
+    assert gate.asked.actions[0].pinned == ("/amount",)
+    assert [each.to_json() for each in gate.asked.actions[0].draws] == [{"kind": "command", "at": "/to"}]
 
 
-def test_nobody_decides_in_the_time_that_is_given_and_without_a_function_nobody_is_asked(
-    world: World, program: Program
-) -> None:
+def test_what_cannot_go_on_asks_nobody_and_a_time_or_a_signal_ends_the_waiting(world: World, program: Program) -> None:
     """A time that was no whole number of milliseconds was refused by Node, as it is in all but the longest waits."""
-    with pytest.raises(Thrown, match="TypeError: Give a function"):
-        program(world, 'return hp.approve("wire", WIRE, {});').result()
-    assert not Gate.objects.filter(team=world.team).exists()
-    with pytest.raises(Thrown, match=r"StillOpen: .*Resume it by its number later") as still:
-        wires(program, world, "{ timeout: 0.7 }").result()
-    assert still.value.said["gate"] == world.gate().pk
-    assert Gate.objects.get(pk=still.value.said["gate"]).status == "open"
-
-
-def test_what_ends_without_a_decision_is_thrown_as_what_it_is(world: World, program: Program) -> None:
-    silent, void, answered = program(
-        world,
-        """
-        const own = await hp.defer("wire", WIRE);
-        await hp.withdraw(own.id, "Not needed.");
-        const silent = await hp.defer("wire", WIRE);
-        return [silent.id, own.id, (await hp.defer("wire", WIRE, { respond: true })).id];
-        """,
-    ).result()
-    world.decides("", verdicts={"wire": {"verdict": "respond", "response": "Paid by card already."}})
-    gate = Gate.objects.get(pk=silent)
-    closing.pass_deadline(gate)
-    closing.expire(gate, by=SYSTEM)
-    code = "hp.resume(id, {}, () => 1).catch((error) => ({ told: `${error.name}: ${error.message}`, ...error }))"
-    told = program(world, f"return Promise.all([{silent}, {void}, {answered}].map((id) => {code}));").result()
-    assert told[0]["told"].startswith("Expired: Nobody answered")
-    assert re.search(r"Withdrawn: .*Not needed\.", told[1]["told"])
-    assert told[2]["told"].startswith("Answered: Ann Okafor answered instead of wire, which is not done")
-    assert told[2]["answer"] == "Paid by card already."
-
-
-def test_a_signal_ends_the_waiting_and_leaves_the_gate_open(world: World, program: Program) -> None:
     told = program(
         world,
         """
         const control = new AbortController();
-        process.once("SIGUSR2", () => control.abort(new Error("The chat was closed.")));
-        console.log("listens");
-        return hp.approve("wire", WIRE, { signal: control.signal }, () => 1);
+        const closes = { info: () => control.abort(new Error("The chat was closed.")), warn: console.warn };
+        return [
+          await hp.approve("wire", WIRE, {}).catch(said),
+          await hp.approve("wire", WIRE, {}, function* () { yield 1; }).catch(said),
+          await hp.approve("wire", WIRE, { timeout: 0.7 }, () => 1).catch(said),
+          await new Holdpoint({ log: closes }).approve("wire", WIRE, { signal: control.signal }, () => 1).catch(said),
+        ];
         """,
     )
-    told.service.says("listens")
-    gate = world.gate()
-    told.service.process.send_signal(12)
-    with pytest.raises(Thrown, match=r"Error: The chat was closed\."):
-        told.result()
-    assert Gate.objects.get(pk=gate.pk).status == "open"
+    bare, generator, late, closed = told.result()
+    assert "Give a function" in bare["message"]
+    assert "yields, so that calling it does nothing" in generator["message"]
+    assert (late["kind"], "Resume it by its number later" in late["message"]) == ("StillOpen", True)
+    assert closed["message"] == "The chat was closed."
+    assert [(each.status, each.pk == late["gate"]) for each in Gate.objects.filter(team=world.team).order_by("pk")] == [
+        ("open", True), ("open", False),
+    ]  # fmt: skip
 
 
-def test_what_is_thrown_decides_between_failed_and_unknown(world: World, program: Program) -> None:
-    """What a call inside of the work threw was taken for the report's own: nothing was reported."""
-    cases = {
-        'throw new Error("line one\\nline two")': ("unknown", "Error: line one line two"),
-        'throw "odd"': ("unknown", "odd"),
-        'throw new holdpoint.Unreachable("No answer.")': ("unknown", "Unreachable: No answer."),
-        'throw new NotDone("refused at the door")': ("failed", "refused at the door"),
-    }
-    asks = "".join(f'await hp.approve("wire", WIRE, {{}}, () => {{ {each}; }}).catch(() => 1);' for each in cases)
-    again = """
-        let tries = 0;
-        const work = () => { tries += 1; if (tries === 1) throw new NotDone("503", { retry: true }); return () => 1; };
-        const { id } = await hp.defer("wire", WIRE);
-        await hp.resume(id, {}, work).catch(() => 1);
-        await hp.resume(id, {}, work);
-    """
-    told = program(world, f"{asks} {again} return tries;")
-    for _ in range(len(cases) + 1):
-        world.decides()
-    assert told.result() == 2
-    rows = Effect.objects.filter(run__team=world.team).order_by("pk")
-    assert [(row.status, row.error) for row in rows][: len(cases)] == list(cases.values())
-    assert [*rows][-1].status == "done"
-
-
-def test_a_generator_is_nobodys_result(world: World, program: Program) -> None:
-    """It was reported as done with {}, although nothing had run."""
+def test_what_ends_without_a_decision_is_thrown_as_what_it_is(world: World, program: Program) -> None:
     told = program(
         world,
         """
-        const refused = await hp.approve("wire", WIRE, {}, function* () { yield 1; }).catch((error) => error.message);
-        write("refused", refused);
-        async function* yields() { yield 1; }
-        return hp.approve("wire", WIRE, {}, () => yields());
+        const [own, silent] = [await hp.defer("wire", WIRE), await hp.defer("wire", WIRE)];
+        await hp.withdraw(own.id, "Not needed.");
+        const answered = await hp.defer("wire", WIRE, { respond: true });
+        write("silent", silent.id);
+        return Promise.all([silent, own, answered].map(({ id }) => hp.resume(id, {}, () => 1).catch(said)));
         """,
     )
-    assert "yields, so that calling it does nothing" in told.wrote("refused")
-    world.decides()
-    with pytest.raises(Thrown, match="HoldpointError: wire returned a generator"):
-        told.result()
-    assert [each.status for each in Effect.objects.filter(run__team=world.team)] == ["unknown"]
+    gate = Gate.objects.get(pk=told.wrote("silent"))
+    world.decides("", verdicts={"wire": {"verdict": "respond", "response": "Paid by card already."}})
+    closing.pass_deadline(gate)
+    closing.expire(gate, by=SYSTEM)
+    expired, withdrawn, answered = told.result()
+    assert (expired["kind"], expired["message"].startswith("Nobody answered")) == ("Expired", True)
+    assert (withdrawn["kind"], "Not needed." in withdrawn["message"]) == ("Withdrawn", True)
+    assert answered["message"].startswith("Ann Okafor answered instead of wire, which is not done")
+    assert (answered["kind"], answered["answer"]) == ("Answered", "Paid by card already.")
+
+
+def test_what_is_thrown_decides_between_failed_and_unknown(world: World, program: Program) -> None:
+    """What a call inside of the work threw was taken for the report's own, and a generator reported as done with {}."""
+    yields = (
+        "HoldpointError: generator returned a generator and not its result, so it is not reported as done. Return all "
+        "that it yields."
+    )
+    cases = {
+        "error": ('throw new Error("line one\\nline two")', "unknown", "Error: line one line two"),
+        "text": ('throw "odd"', "unknown", "odd"),
+        "inside": ('throw new Unreachable("No answer.")', "unknown", "Unreachable: No answer."),
+        "no": ('throw new NotDone("refused at the door")', "failed", "refused at the door"),
+        "generator": ("return (async function* () { yield 1; })()", "unknown", yields),
+    }
+    asks = "".join(
+        f'hp.approve("{id}", {{}}, {{}}, () => {{ {does}; }}).catch(said),' for id, (does, *_) in cases.items()
+    )
+    retries = """
+        let tries = 0;
+        const work = () => { tries += 1; if (tries === 1) throw new NotDone("503", { retry: true }); return () => 1; };
+        const again = async () => {
+          const { id } = await hp.defer("again", {});
+          await hp.resume(id, {}, work).catch(said);
+          await hp.resume(id, {}, work);
+        };
+    """
+    told = program(world, f"{retries} await Promise.all([{asks} again()]); return tries;")
+    for _ in (*cases, "again"):
+        world.decides()
+    assert told.result() == 2
+    rows = {row.step: (row.status, row.error) for row in Effect.objects.filter(run__team=world.team)}
+    assert rows.pop("again")[0] == "done"
+    assert rows == {name: (status, error) for name, (_, status, error) in cases.items()}
 
 
 def test_heartbeats_keep_a_claim_while_the_function_works(world: World, program: Program) -> None:
@@ -162,7 +140,7 @@ def test_heartbeats_keep_a_claim_while_the_function_works(world: World, program:
     )
     world.decides()
     run = told.wrote("working")
-    leases = {Run.objects.get(pk=run).lease_until}
+    leases = set[Any]()
 
     def renewed() -> bool:
         leases.add(Run.objects.get(pk=run).lease_until)
@@ -189,8 +167,6 @@ def test_questions_are_answered_while_the_program_waits_and_the_gate_stays_open(
 
 
 MAIL = {"to": "ellery@example.org", "text": "It is paid."}
-
-
 ASKS = """
 const MAIL = { to: "ellery@example.org", text: "It is paid." };
 const both = [
@@ -206,30 +182,24 @@ const act = (call) => { write(call.name, call.arguments); return { did: call.nam
 """
 
 
-BOTH = f"{ASKS} return hp.approveEach(both, quoted, act);"
-
-
-def test_all_of_them_are_asked_at_one_gate_and_done_one_after_the_other(world: World, program: Program) -> None:
-    told = program(world, BOTH)
-    gate = world.gate()
+def test_several_actions_are_one_gate_and_what_is_refused_or_answered_for_is_not_done(
+    world: World, program: Program
+) -> None:
+    each = "await hp.approveEach(both, quoted, act)"
+    told = program(world, f"{ASKS} const first = {each}; return [first, {each}];")
+    gate = world.decides("edit", arguments={"wire": {**WIRE, "amount": "1.00"}})
     assert [action.id for action in gate.asked.actions] == ["wire", "mail"]
     assert gate.asked.quotes[0].label == "Marit Ellery"
-    world.decides("edit", arguments={"wire": {**WIRE, "amount": "1.00"}})
-    results = {"wire": {"did": "wire"}, "mail": {"did": "mail"}}
-    assert told.result() == {"refused": {}, "answers": {}, "results": results}
     assert (told.wrote("wire"), told.wrote("mail")) == ({**WIRE, "amount": "1.00"}, MAIL)
-    assert ended(gate.run_id)["mail_result"] == {"did": "mail"}
-    assert Gate.objects.filter(team=world.team).count() == 1
-
-
-def test_what_is_refused_or_answered_for_is_not_done(world: World, program: Program) -> None:
-    told = program(world, BOTH)
     respond = {"verdict": "respond", "response": "I rang her."}
     world.decides("", verdicts={"wire": {"verdict": "reject", "reason": "Not this month."}, "mail": respond})
-    got = told.result()
-    assert (got["refused"]["wire"]["by"], got["refused"]["wire"]["reason"]) == ("Ann Okafor", "Not this month.")
-    assert got["answers"] == {"mail": "I rang her."}
-    assert not Effect.objects.filter(run__team=world.team).exists()
+    done, not_done = told.result()
+    assert done == {"refused": {}, "answers": {}, "results": {"wire": {"did": "wire"}, "mail": {"did": "mail"}}}
+    assert ended(gate.run_id)["mail_result"] == {"did": "mail"}
+    refused = not_done["refused"]["wire"]
+    assert (refused["by"], refused["reason"]) == ("Ann Okafor", "Not this month.")
+    assert not_done["answers"] == {"mail": "I rang her."}
+    assert {row.run_id for row in Effect.objects.filter(run__team=world.team)} == {gate.run_id}
 
 
 @pytest.mark.long
@@ -298,102 +268,78 @@ def test_many_things_are_asked_in_one_call_a_gate_each(web: str, program: Progra
 
 
 HUGE = 2**70 + 1
-
-
 PAYS = """
-return hp.approve("pay", %s, { pinned: ["account"], ...%s }, (call) => {
-  const { account, rate } = call.arguments;
-  write("call", { kinds: [typeof account, typeof rate], text: call.text, account, rate });
+const rate = new Exact("1.0");
+const args = { account: %dn, rate, small: 9007199254740991, secret: "s", note: "a", to: ["a", "b"], cc: { "y/z": 2 } };
+const schema = { type: "object", properties: { secret: { type: "string", writeOnly: true } } };
+const told = hp.approve("pay", args, { pinned: ["account"], schema }, (call) => {
+  write("call", { kinds: [typeof call.arguments.account, typeof call.arguments.rate], text: call.text });
   return call.arguments;
 });
+setTimeout(() => { args.note = "b"; }, 0);
+const done = await told;
+const asks = [NaN, Infinity, -Infinity].map((rate) => hp.approve("pay", { rate }, {}, () => 1).catch(said));
+return [done, %s.map((text) => holdpoint.stringify(holdpoint.parse(text))), await Promise.all(asks)];
 """
 
 
-def test_no_digit_is_lost_on_the_way_to_people_and_back(world: World, program: Program) -> None:
-    told = program(world, PAYS % (f'{{ account: {HUGE}n, rate: new Exact("1.0"), small: 9007199254740991 }}', "{}"))
+def test_no_digit_is_lost_on_the_way_to_people_and_back_and_what_json_cannot_hold_is_not_asked(
+    world: World, program: Program
+) -> None:
+    """1e+20 was written again as an integer, which differs; and what the caller changed meanwhile was compared."""
+    texts = ["{}", "[]", '"a\\"b"', "12345678901234567890", "-0.5", '{"a":[1,{"b":"]}"}],"c":null}']
+    told = program(world, PAYS % (HUGE, json.dumps(texts)))
     gate = world.gate()
     asked = gate.asked.actions[0].arguments
-    assert (asked, type(asked["rate"])) == ({"account": HUGE, "rate": 1.0, "small": 2**53 - 1}, float)
-    edited = {"account": HUGE + 2, "rate": 2.0, "small": 2**53 - 1}
+    same = {"small": 2**53 - 1, "secret": "s"}
+    assert asked == {"account": HUGE, "rate": 1.0, "note": "a", "to": ["a", "b"], "cc": {"y/z": 2}, **same}
+    assert type(asked["rate"]) is float
+    edited = {"account": HUGE + 2, "rate": 1e20, "note": "a", "to": ["b", "c", "d"], "cc": {"x": 3, "y/z": 4}, **same}
     world.decides("edit", arguments={"pay": edited})
-    assert told.result()["account"] == HUGE + 2
-    call = told.wrote("call")
-    assert call["kinds"] == ["bigint", "number"]
-    assert call["text"] == f'{{"account":{HUGE + 2},"rate":2.0,"small":9007199254740991}}'
+    done, again, refused = told.result()
+    assert (done["account"], done["secret"]) == (HUGE + 2, "s")
+    assert told.wrote("call") == {
+        "kinds": ["bigint", "number"],
+        "text": f'{{"account":{HUGE + 2},"cc":{{"x":3,"y/z":4}},"note":"a","rate":1e+20,"secret":"s",'
+        '"small":9007199254740991,"to":["b","c","d"]}',
+    }
     assert Effect.objects.get(run=gate.run_id).returned["pay_result"]["account"] == HUGE + 2
-
-
-def test_texts_are_read_and_written_without_loss_and_what_json_cannot_hold_is_not_asked(
-    world: World, program: Program
-) -> None:
-    texts = ["{}", "[]", '"a\\"b"', "12345678901234567890", "-0.5", '{"a":[1,{"b":"]}"}],"c":null}']
-    again = f"{json.dumps(texts)}.map((text) => holdpoint.stringify(holdpoint.parse(text)))"
-    asks = 'hp.approve("pay", { rate }, {}, () => 1).catch((error) => `${error.name}: ${error.message}`)'
-    told = program(world, f"return Promise.all([...{again}, ...[NaN, Infinity, -Infinity].map((rate) => {asks})]);")
+    assert again == texts
     numbers = ["NaN", "Infinity", "-Infinity"]
-    assert told.result() == [*texts, *[f"TypeError: rate is {number}, which JSON cannot hold." for number in numbers]]
-    assert not Gate.objects.filter(team=world.team).exists()
+    assert [each["message"] for each in refused] == [f"rate is {each}, which JSON cannot hold." for each in numbers]
+    assert Gate.objects.filter(team=world.team).count() == 1
 
 
-def test_a_secret_is_handed_out_to_the_program_and_compared_where_it_is_none(world: World, program: Program) -> None:
-    properties = {"account": {"type": "string", "writeOnly": True}, "rate": {"type": "integer"}}
-    schema = json.dumps({"schema": {"type": "object", "properties": properties}})
-    told = program(world, PAYS % ('{ account: "DE02", rate: 1 }', schema))
-    world.decides()
-    assert told.result() == {"account": "DE02", "rate": 1}
-
-
-ALTERED = """
-const real = globalThis.fetch;
-globalThis.fetch = async (address, more) => {
-  const answer = await real(address, more);
-  if (!RegExp(%s).test(address)) return answer;
-  return new Response((await answer.text()).replaceAll(%s, %s), answer);
-};
-return hp.approve("wire", WIRE, {}, () => write("did", 1));
+ALTERED = [
+    ("/effects$", '"120.00"', '"920.00"'),  # what the program gets
+    ("/gates/[0-9]+$", '"seen":"', '"seen":"0'),  # what people decided on
+    ("/gates/[0-9]+$", '"120.00"', '"920.00"'),  # the card
+    # The edits: what a key had found was not compared with what the program asks.
+    ("/outcome", '"edits":{"wire":[', '"edits":{"other":['),
+]
+ALTERS = """
+const [real, told] = [globalThis.fetch, []];
+for (const [place, was, becomes] of %s) {
+  globalThis.fetch = async (address, more) => {
+    const answer = await real(address, more);
+    if (!RegExp(place).test(address)) return answer;
+    return new Response((await answer.text()).replaceAll(was, becomes), answer);
+  };
+  told.push(await hp.approve("wire", WIRE, {}, () => write("did", 1)).catch(said));
+}
+return told;
 """
 
 
-def test_an_edit_that_the_outcome_does_not_tell_is_not_done(web: str, program: Program) -> None:
-    """What a key had found was not compared with what the program asks: the server's binding stood alone."""
-    world, was = World(web), '"edits":{"wire":['
-    told = program(world, ALTERED % (json.dumps("/outcome"), json.dumps(was), json.dumps('"edits":{"other":[')))
+def test_what_differs_from_what_people_approved_is_not_done(world: World, program: Program) -> None:
+    told = program(world, ALTERS % json.dumps(ALTERED))
+    for _ in ALTERED[:3]:
+        world.decides()
     gate = world.decides("edit", arguments={"wire": {**WIRE, "amount": "100.00"}})
-    with pytest.raises(Thrown, match=f"Altered: People were asked at gate {gate.pk} about other arguments of wire"):
-        told.result()
+    *others, edited = told.result()
+    not_those = "The arguments of wire are not those that people approved at gate"
+    assert [(each["kind"], not_those in each["message"]) for each in others] == [("Altered", True)] * 3
+    assert edited["kind"] == "Altered"
+    assert f"People were asked at gate {gate.pk} about other arguments of wire" in edited["message"]
     assert "did" not in told.service.log
-    assert Effect.objects.get(run=gate.run_id).status == "failed"
-
-
-def test_what_people_edited_is_theirs_and_what_the_caller_changes_meanwhile_is_not_asked(
-    world: World, program: Program
-) -> None:
-    """1e+20 was written again as an integer, which differs; and the object that the caller holds was compared."""
-    asks = 'const args = { rate: 1.5, note: "a", to: ["a", "b", "c"], cc: { x: 1, "y/z": 2 } };'
-    told = program(
-        world,
-        f"{asks} const told = hp.approve('set', args, {{}}, (call) => call.text);"
-        " setTimeout(() => { args.note = 'b'; }, 0); return told;",
-    )
-    edited = {"rate": 1e20, "note": "a", "to": ["b", "c", "d"], "cc": {"x": 3, "y/z": 4}}
-    world.decides("edit", arguments={"set": edited})
-    assert told.result() == '{"cc":{"x":3,"y/z":4},"note":"a","rate":1e+20,"to":["b","c","d"]}'
-
-
-@pytest.mark.parametrize(
-    ("place", "was", "becomes"),
-    [
-        ("/effects$", '"120.00"', '"920.00"'),  # what the program gets
-        ("/gates/[0-9]+$", '"seen":"', '"seen":"0'),  # what people decided on
-        pytest.param("/gates/[0-9]+$", '"120.00"', '"920.00"', marks=pytest.mark.long),  # the card
-    ],
-)
-def test_what_differs_from_what_people_approved_is_not_done(
-    world: World, program: Program, place: str, was: str, becomes: str
-) -> None:
-    told = program(world, ALTERED % (json.dumps(place), json.dumps(was), json.dumps(becomes)))
-    gate = world.decides()
-    with pytest.raises(Thrown, match="Altered: The arguments of wire are not those that people approved at gate"):
-        told.result()
-    assert "did" not in told.service.log
-    assert Effect.objects.get(run=gate.run_id).status == "failed"
+    assert [each.status for each in Effect.objects.filter(run__team=world.team)] == ["failed"] * 4

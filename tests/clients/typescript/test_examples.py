@@ -63,7 +63,6 @@ def test_the_pages_examples_are_run_by_somebody_elsewhere(web: str, elsewhere: P
 
 
 def asked(world: World, running: Service) -> Gate:
-    """The gate that a program opens."""
     running.says(r"gate \d+ asks")
     return world.gate()
 
@@ -87,7 +86,9 @@ def agent(world: World, elsewhere: Path, tmp_path: Path, start_service: Starter)
     return Agent(world, elsewhere, tmp_path, start_service)
 
 
-def test_an_agent_is_killed_while_it_waits_and_goes_on_from_its_messages(agent: Agent) -> None:
+def test_an_agent_is_killed_while_it_waits_and_goes_on_from_its_messages_with_the_arguments_that_were_asked(
+    agent: Agent,
+) -> None:
     """Messages that were lost after the action do it no second time."""
     first = agent.start()
     gate = asked(agent.world, first)
@@ -95,6 +96,12 @@ def test_an_agent_is_killed_while_it_waits_and_goes_on_from_its_messages(agent: 
     asking = agent.messages.read_text()
     first.kill()
     agent.world.decides("edit", arguments={"wire": LESS})
+    agent.messages.write_text(asking.replace('"amount":"120.00"', '"amount":"920.00"'))
+    other = agent.start()
+    other.says("key_reused")
+    assert "wiring" not in other.log
+    assert not Effect.objects.filter(run__team=agent.world.team).exists()
+    agent.messages.write_text(asking)
     again = agent.start()
     again.says(r"the agent: I was told .*changed_by_people.*amount is now ..100\.00")
     row = Effect.objects.get(run__team=agent.world.team)
@@ -113,18 +120,6 @@ def test_a_no_and_its_reason_are_told_to_the_model(agent: Agent) -> None:
     agent.world.decides("reject", comment="Not this month.")
     running.says(r"the agent: I was told .*Ann Okafor said no to wire: Not this month\. Do not do it another way\.")
     assert "wiring" not in running.log
-
-
-def test_what_was_asked_about_is_bound_to_its_arguments(agent: Agent) -> None:
-    first = agent.start()
-    asked(agent.world, first)
-    first.kill()
-    agent.world.decides()
-    agent.messages.write_text(agent.messages.read_text().replace('"amount":"120.00"', '"amount":"920.00"'))
-    again = agent.start()
-    again.says("key_reused")
-    assert "wiring" not in again.log
-    assert not Effect.objects.filter(run__team=agent.world.team).exists()
 
 
 ANSWERS = """

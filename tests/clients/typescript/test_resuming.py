@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from agents.models import Effect
@@ -9,13 +11,12 @@ from agents.moves import rewind
 from approvals.models import Gate
 from checkpoints.models import Run
 from tests.agents.remote.outside_program import decide
-from tests.clients.losing_proxy import Refusal, Start, first
+from tests.clients.losing_proxy import Refusal, Start, losing_first
 from tests.clients.mcp.test_permission_prompt import NO_SCOPE, OLDER, is_kept_back, lacking
 from tests.clients.typescript.program import Program, Running, Thrown, wires
 from tests.clients.world import World, ended
 from tests.factories import ann
 from tests.factories.tokens import make_token
-from tests.harness.examples import first_alone
 from tests.harness.services import free_port
 from tests.harness.waiting import until
 
@@ -31,8 +32,6 @@ return hp.resume(id, {}, async (call) => {
   return { id: "tx_late" };
 });
 """
-
-
 RESUMES = "return hp.resume(%d, { timeout: %d }, (call) => { write('call', call); return { id: 'tx_2' }; });"
 
 
@@ -90,14 +89,13 @@ def test_what_may_be_sent_twice_is_handed_out_again_and_who_slept_meanwhile_is_t
 
 
 def test_the_same_key_asks_once_and_goes_on_to_the_end(world: World, program: Program) -> None:
-    keyed = '{ key: "invoice-7", timeout: %d }'
-    with pytest.raises(Thrown, match="StillOpen"):
-        wires(program, world, keyed % 0).result()
+    asks = "(timeout) => hp.approve('wire', WIRE, { key: 'invoice-7', timeout }, () => ({ id: 'tx_1' })).catch(said)"
+    told = program(world, f"const asks = {asks}; write('still', await asks(0)); return [await asks(9), await asks(0)];")
+    still = told.wrote("still")
     gate = world.decides()
-    assert wires(program, world, keyed % 0).result() == {"id": "tx_1"}
-    with pytest.raises(Thrown, match="AlreadyDone") as done:
-        wires(program, world, keyed % 0).result()
-    assert (done.value.said["result"], done.value.said["run"]) == ({"id": "tx_1"}, gate.run_id)
+    done, again = told.result()
+    assert (still["kind"], still["gate"], done) == ("StillOpen", gate.pk, {"id": "tx_1"})
+    assert (again["kind"], again["result"], again["run"]) == ("AlreadyDone", {"id": "tx_1"}, gate.run_id)
 
 
 UNDOES = """
@@ -132,20 +130,18 @@ def test_what_people_send_back_is_undone_before_it_is_done_again(world: World, p
     ]  # fmt: skip
 
 
-DEFERS = 'return hp.defer("wire", WIRE);'
-
-
-@pytest.mark.parametrize("what", first_alone(["/effects", "/gates", "/claims", "/results"]))
-def test_an_answer_that_is_lost_does_nothing_twice(proxy: Start, program: Program, what: str) -> None:
-    way = proxy(first(what, "lose"))
+def test_an_answer_that_is_lost_does_nothing_twice(proxy: Start, program: Program) -> None:
+    lost = ("/effects", "/gates", "/claims", "/results")
+    way = proxy(losing_first(*lost))
     world = World(way.url)
     told = wires(program, world)
     gate = world.decides()
     told.result()
     assert ended(gate.run_id)["wire_result"] == {"id": "tx_1"}
-    once, again = way.posts(what)[:2]
-    assert once == again
-    assert once.key
+    for what in lost:
+        once, again = way.posts(what)[:2]
+        assert once == again
+        assert once.key
     assert Gate.objects.filter(team=world.team).count() == 1
     row = Effect.objects.get(run=gate.run_id)
     assert (row.status, row.attempts, row.key) == ("done", 1, told.wrote("call")["key"])
@@ -166,7 +162,7 @@ def test_a_report_whose_answer_never_comes_is_followed_by_no_other(proxy: Start,
 
 def test_what_lasts_too_long_is_said_plainly_and_without_the_token(program: Program) -> None:
     world = World(f"http://127.0.0.1:{free_port()}")
-    told = program(world, f"console.log(hp); {DEFERS}", patience=0.3)
+    told = program(world, 'console.log(hp); return hp.defer("wire", WIRE);', patience=0.3)
     with pytest.raises(Thrown, match=r"Unreachable: No answer within 0\.3 s: ECONNREFUSED"):
         told.result()
     assert world.token not in told.service.log
@@ -205,48 +201,46 @@ def test_what_may_pass_is_tried_again_under_the_same_key_and_what_may_not_is_tol
     assert [len(set(part)) for part in (keys[:3], keys[3:6], keys[6:8], keys[8:])] == [1, 1, 1, 3]
 
 
-def test_a_refusal_is_final(proxy: Start, program: Program) -> None:
-    way = proxy(lambda sent: "")
-    world = World(way.url)
-    with pytest.raises(Thrown, match="not valid") as bad:
-        program(world, 'return new Holdpoint({ token: "hp_none" }).defer("wire", WIRE);').result()
-    assert bad.value.said["status"] == 401
-    with pytest.raises(Thrown, match="No such gate"):
-        program(world, 'return hp.api.get("/api/gates/{gate_id}", { path: { gate_id: 2 ** 40 } });').result()
-    with pytest.raises(Thrown, match=r"/actions/0/id: 'no name' is not an identifier") as invalid:
-        program(world, 'return hp.defer("no name", {});').result()
-    assert [each["parameter"] for each in invalid.value.said["errors"]] == ["/actions/0/id", "/actions/0/tool"]
-    assert len(way.seen) == 3
-
-
-def test_settings_and_keys_that_cannot_be_right_are_refused_and_not_sent(world: World, program: Program) -> None:
+def test_a_refusal_is_final_and_settings_and_keys_that_cannot_be_right_are_not_sent(
+    proxy: Start, program: Program
+) -> None:
     """A key with a space was sent, and refused by the server."""
+    way = proxy(lambda sent: "")
     told = program(
-        world,
+        World(way.url),
         """
-        const said = (error) => `${error.name}: ${error.message}`;
-        const made = (settings) => { try { new Holdpoint(settings); } catch (error) { return said(error); } };
+        const made = (settings) => { try { return new Holdpoint(settings); } catch (error) { return said(error); } };
         const keys = ["two words", "Ä", "x".repeat(201)];
-        const sent = await Promise.all(keys.map((key) => hp.defer("wire", WIRE, { key }).catch(said)));
-        return [made({ url: "holdpoint.example.com" }), made({ token: "hp_a\\nX-More: 1" }), ...sent];
+        return [
+          await made({ token: "hp_none" }).defer("wire", WIRE).catch(said),
+          await hp.api.get("/api/gates/{gate_id}", { path: { gate_id: 2 ** 40 } }).catch(said),
+          await hp.defer("no name", {}).catch(said),
+          made({ url: "holdpoint.example.com" }), made({ token: "hp_a\\nX-More: 1" }),
+          ...await Promise.all(keys.map((key) => hp.defer("wire", WIRE, { key }).catch(said))),
+        ];
         """,
     ).result()
+    bad, missing, invalid = told[:3]
+    assert (bad["status"], "not valid" in bad["message"], "No such gate" in missing["message"]) == (401, True, True)
+    assert "/actions/0/id: 'no name' is not an identifier" in invalid["message"]
+    assert [each["parameter"] for each in invalid["errors"]] == ["/actions/0/id", "/actions/0/tool"]
+    assert len(way.seen) == 3
     expected = ["NotConfigured: Give the server's address", "NotConfigured: Give a token"]
     expected += ["TypeError: A key has 1 to 200 printable ASCII characters, and no space"] * 3
-    assert [text.startswith(words) for text, words in zip(told, expected, strict=True)] == [True] * 5, told
+    texts = [f"{each['kind']}: {each['message']}" for each in told[3:]]
+    assert [text.startswith(words) for text, words in zip(texts, expected, strict=True)] == [True] * 5, texts
 
 
-@pytest.mark.parametrize("lacks", first_alone(["the address", "the scope"]))
-def test_what_is_not_handed_out_is_told_with_what_lacks(web: str, proxy: Start, program: Program, lacks: str) -> None:
-    world = World(proxy(lacking).url if lacks == "the address" else web)
-    if lacks == "the scope":
-        scopes = ("runs:start", "runs:read", "gates:read")
-        _, world.token = make_token(world.owner, *scopes, team=world.team, agent=world.agent)
-    asked = program(world, 'return hp.ask("wire", WIRE);')
-    gate = world.decides()
-    with pytest.raises(Thrown) as told:
-        asked.result()
-    words = OLDER if lacks == "the address" else NO_SCOPE
-    assert (told.value.kind, told.value.said["message"]) == ("NotHandedOut", words.format(gate=gate.pk))
-    assert told.value.said["gate"] == gate.pk
-    assert is_kept_back(gate)
+def test_what_is_not_handed_out_is_told_with_what_lacks(web: str, proxy: Start, program: Program) -> None:
+    """An older server has no such address, and a token may lack the scope."""
+    world = World(web)
+    scopes = ("runs:start", "runs:read", "gates:read")
+    _, token = make_token(world.owner, *scopes, team=world.team, agent=world.agent)
+    asks = 'await new Holdpoint(%s).ask("wire", WIRE).catch(said)'
+    ways = [json.dumps({"url": proxy(lacking).url}), json.dumps({"token": token})]
+    told = program(world, f"return [{', '.join(asks % each for each in ways)}];")
+    gates = [world.decides() for _ in ways]
+    for refused, gate, words in zip(told.result(), gates, (OLDER, NO_SCOPE), strict=True):
+        assert (refused["kind"], refused["gate"]) == ("NotHandedOut", gate.pk)
+        assert refused["message"] == words.format(gate=gate.pk)
+        assert is_kept_back(gate)

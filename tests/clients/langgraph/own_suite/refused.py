@@ -7,7 +7,6 @@ NOT_ALLOWED = "keeps a class that neither the graph's schema nor `allow` names"
 # their synchronous twins saved before.
 IDS_IN_USE = "saves the ids of another thread's checkpoints"
 NOT_THE_SAVER = "fails with every checkpointer where `langchain` is installed: its version is in the messages' metadata"
-
 REFUSED = {
     "test_checkpoint_migration.py::test_saved_checkpoint_state_graph_async[2-quadratic]": IDS_IN_USE,
     "test_checkpoint_migration.py::test_saved_checkpoint_state_graph_async[2-start:*]": IDS_IN_USE,
