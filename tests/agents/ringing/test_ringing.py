@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -34,17 +34,6 @@ from tests.harness.waiting import until
 Starter = Callable[..., services.Service]
 QUEUE, OLDER = "agent.hopper.1", "agent.hopper.0"
 DUE, TIMES = 20, 4
-
-
-@pytest.fixture
-def server(redis_url: str) -> Iterator[redis.Redis]:
-    """This process's Redis, empty, with no older run due."""
-    Run.objects.live().update(status="cancelled")
-    client = redis.Redis.from_url(redis_url)
-    client.flushall()
-    yield client
-    Run.objects.live().update(status="cancelled")
-    client.flushall()
 
 
 def rung(message: Any) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tests.harness.empty_redis import server
 from tests.harness.known_agents import fixtures_of
+
+__all__ = ["server"]
 
 own_agents, workers = fixtures_of("tests.agents.waits.waiting_agents", scope="package")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +23,7 @@ from tests.harness.racing_threads import blocked, meet_lock, race
 from tests.harness.sent_statements import sent
 
 QUEUE = "agent.sleeper.1"
-
-
-@pytest.fixture(autouse=True)
-def server(redis_url: str) -> Iterator[redis.Redis]:
-    """This process's Redis, empty, with no older run due."""
-    Run.objects.live().update(status="cancelled")
-    client = redis.Redis.from_url(redis_url)
-    client.flushall()
-    yield client
-    Run.objects.live().update(status="cancelled")
-    client.flushall()
+pytestmark = pytest.mark.usefixtures("server")
 
 
 @pytest.fixture
