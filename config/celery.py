@@ -7,13 +7,21 @@ worker took a message, which the process list does not show.
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import Any
 
 import structlog
 from celery import Celery, bootsteps
 from celery.concurrency import ALIASES as POOLS  # type: ignore[attr-defined]
-from celery.signals import after_task_publish, beat_init, celeryd_after_setup, setup_logging, task_prerun
+from celery.signals import (
+    after_task_publish,
+    beat_init,
+    celeryd_after_setup,
+    setup_logging,
+    task_prerun,
+    worker_before_create_process,
+)
 from kombu.transport import TRANSPORT_ALIASES
 
 from agents.serving import health_file
@@ -66,6 +74,13 @@ def tell_of_beat(**_: Any) -> None:
 def serve_housekeeping(instance: Any, **_: Any) -> None:
     """Let every worker serve the housekeeping queue too."""
     instance.app.amqp.queues.select_add(instance.app.conf.task_default_queue)
+
+
+@worker_before_create_process.connect
+def freeze(**_: Any) -> None:
+    """Exempt what is loaded from garbage collections: one would give each process a copy of its own of all of it."""
+    gc.collect()
+    gc.freeze()
 
 
 @task_prerun.connect
