@@ -29,7 +29,7 @@ class Scratch(Session):
     """The servers on a disk that is flushed, unlike those of the tests. Sets this process's environment for Django."""
 
     def __init__(self, agents: str, settings: Mapping[str, str]) -> None:
-        super().__init__()
+        super().__init__(apart=True)
         self.disk = Path(tempfile.mkdtemp(prefix="hpb-", dir="/tmp"))
         self.postgres = Postgres(self.disk / "data", self.disk / "pg")
         self.redis = Redis(self.disk / "redis", self.disk / "redis.sock")

@@ -79,10 +79,10 @@ def migrated_digest() -> str:
 
 
 class Session:
-    """One pytest process's view of the session's servers."""
+    """One pytest process's view of the session's servers; `apart`: of servers of its own, in whatever process."""
 
-    def __init__(self) -> None:
-        self.worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    def __init__(self, *, apart: bool = False) -> None:
+        self.worker = "" if apart else os.environ.get("PYTEST_XDIST_WORKER", "")
         self.is_owner = not self.worker
         own = tempfile.mkdtemp(prefix="hp-", dir=quick_folder()) if self.is_owner else ""
         self.home = Path(own or os.environ["HPTEST_HOME"])

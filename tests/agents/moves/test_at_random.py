@@ -33,7 +33,7 @@ from checkpoints.models import Run
 from tests.agents.moves.moved_runs import lease_over
 from tests.approvals.impact.property.living import Life, born
 from tests.approvals.impact.property.moves import Answer, Move, People, open_gates, questions
-from tests.factories import ann, bob, make_team, random_agents
+from tests.factories import ann, bob, make_policy, make_team, random_agents
 from tests.factories.driven_runs import state
 from tests.factories.random_agents import Knobs, World
 from tests.harness.examples import first_alone, trying_all
@@ -213,6 +213,7 @@ def complaints(run: Run, world: World) -> list[str]:
 @pytest.mark.parametrize("seed", [*range(int(FIRST), int(LAST)), *first_alone(FOUND_WRONG, 0)])
 def test_the_ledger_and_the_world_agree(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     team = make_team()
+    make_policy(team, name="default", separation=False)  # the one reviewer edits and answers, and decides what follows
     people = People(mover=ann(team), reviewer=bob(team))
     rng = random.Random(f"crowd {seed}")
     world = Rough(dice=rng, cut=rng.choice([0.0, 0.15, 0.4]))

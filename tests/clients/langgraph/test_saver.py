@@ -9,12 +9,14 @@ from __future__ import annotations
 import html
 import itertools
 from collections.abc import AsyncGenerator
+from inspect import signature
 from typing import Any
 from uuid import UUID
 
 import pytest
 from holdpoint.langgraph import HoldpointSaver, SaverError, ThreadEnded, ThreadMoved, Unsaveable
 from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.memory import InMemorySaver
@@ -183,6 +185,15 @@ def test_a_person_who_forks_the_run_is_told_how_threads_are_forked(both: Made) -
     with pytest.raises(RewindRefused, match="copy the thread, or invoke the graph"):
         fork(run, at=run.seq, by=person)
     assert Run.objects.filter(lineage=run.lineage).count() == 1
+
+
+def test_an_awaited_method_takes_what_its_twin_takes() -> None:
+    """LangGraph passed no task's path, as no parameter had that name: writes side by side came back in any order."""
+    assert "task_path" in signature(HoldpointSaver.aput_writes).parameters
+    for name in ("get_tuple", "put", "put_writes", "delete_thread", "copy_thread", "prune"):
+        assert list(signature(getattr(HoldpointSaver, f"a{name}")).parameters) == list(
+            signature(getattr(BaseCheckpointSaver, name)).parameters
+        )
 
 
 def test_a_long_list_before_a_checkpoint_ends(both: Made) -> None:

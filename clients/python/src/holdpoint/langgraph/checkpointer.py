@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -31,8 +32,12 @@ T = TypeVar("T")
 
 
 def _in_a_thread(twin: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Return the awaited method that calls its twin in a thread."""
+    """Return the awaited method that calls its twin in a thread.
 
+    It has its twin's signature: LangGraph leaves out what a checkpointer does not name, such as a task's place.
+    """
+
+    @wraps(twin)
     async def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.to_thread(getattr(self, twin.__name__), *args, **kwargs)
 
