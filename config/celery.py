@@ -12,16 +12,8 @@ import os
 from typing import Any
 
 import structlog
-from celery import Celery, bootsteps
+from celery import Celery, bootsteps, signals
 from celery.concurrency import ALIASES as POOLS  # type: ignore[attr-defined]
-from celery.signals import (
-    after_task_publish,
-    beat_init,
-    celeryd_after_setup,
-    setup_logging,
-    task_prerun,
-    worker_before_create_process,
-)
 from kombu.transport import TRANSPORT_ALIASES
 
 from agents.serving import health_file
@@ -42,7 +34,7 @@ app.autodiscover_tasks()
 app.autodiscover_tasks(["config"], related_name="housekeeping")
 
 
-@setup_logging.connect
+@signals.setup_logging.connect
 def keep_djangos_logging(**_: Any) -> None:
     """Do nothing: a receiver alone keeps Celery from setting up its own logging."""
 
@@ -60,30 +52,30 @@ class HealthFile(bootsteps.StartStopStep):
 app.steps["worker"].add(HealthFile)
 
 
-@beat_init.connect
+@signals.beat_init.connect
 def tell_of_beat(**_: Any) -> None:
     """Let beat touch its file whenever Redis took a message of it, and log that it has started.
 
     The canary is a message every five seconds: Celery's own lines, about each that is sent, would come as often.
     """
-    after_task_publish.connect(lambda **_: health_file.touch(), weak=False)
+    signals.after_task_publish.connect(lambda **_: health_file.touch(), weak=False)
     log.info("beat.ready")
 
 
-@celeryd_after_setup.connect
+@signals.celeryd_after_setup.connect
 def serve_housekeeping(instance: Any, **_: Any) -> None:
     """Let every worker serve the housekeeping queue too."""
     instance.app.amqp.queues.select_add(instance.app.conf.task_default_queue)
 
 
-@worker_before_create_process.connect
+@signals.worker_before_create_process.connect
 def freeze(**_: Any) -> None:
     """Exempt what is loaded from garbage collections: one would give each process a copy of its own of all of it."""
     gc.collect()
     gc.freeze()
 
 
-@task_prerun.connect
+@signals.task_prerun.connect
 def bind_request(task_id: str, **_: Any) -> None:
     """Bind the id of the request that rang for a task to its log lines."""
     structlog.contextvars.unbind_contextvars("request_id")
