@@ -188,6 +188,14 @@ class AlreadySaid(DecisionRefused):
     code = "already_said"
 
 
+class SaidInTheirName(AlreadySaid):
+    """A second vote by the authority of one person: their own, and their delegate's."""
+
+    def __init__(self, name: str, *, rejects: bool) -> None:
+        did, must = ("rejected", "reject") if rejects else ("approved", "approve")
+        super().__init__(f"{name} already {did} this by the same authority; another person must {must} too.")
+
+
 class UndoRefused(DecisionRefused):
     """A decision that cannot be taken back."""
 

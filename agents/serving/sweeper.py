@@ -34,7 +34,7 @@ from agents.ringing.ring_pauses import RecentRings
 from agents.runner import version_upgrade
 from agents.threads import saving
 from approvals.assignments import claims, escalating
-from approvals.decisions.undoing.settle import settle
+from approvals.decisions.undo_window import settle
 from approvals.models import Delivery, Escalation, Gate, GateClaim
 from approvals.notifications import notifying
 from checkpoints.actors import SYSTEM

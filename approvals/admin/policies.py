@@ -42,7 +42,7 @@ from .policy_form import PolicyForm
 
 FIELDS = {
     None: ("in_words", "team", "name"),
-    "Who decides": ("groups", "people", "quorum", "stages", "denials", "separation", "rules", "auto_sample"),
+    "Who decides": ("groups", "people", "quorum", "stages", "separation", "rules", "auto_sample"),
     "How they decide": ("reason_required", "step_up", "step_up_method", "tokens_decide", "bulk_risk", "undo_window"),
     "Until when": (
         "deadline", "on_expiry", "escalation", "calendar", "remind_before", "remind_share", "withdraw_after",

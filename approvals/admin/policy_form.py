@@ -112,8 +112,8 @@ class PolicyForm(VersionedForm[Policy]):
         too_short="That is less than 5 seconds, too short for anybody to undo anything.",
         label="Time to undo",
         help_text=(
-            "How long a decision waits before it takes effect. Until then whoever made it can undo it, and others can "
-            "reject it. For example 30 s. Empty: it takes effect at once."
+            "Where one approval closes a gate: how long a decision waits before it takes effect. Until then whoever "
+            "made it can undo it, and others can reject it. For example 30 s. Empty: it takes effect at once."
         ),
     )
     pause = Duration(
@@ -162,7 +162,7 @@ class PolicyForm(VersionedForm[Policy]):
     class Meta:
         model = Policy
         fields = (
-            "team", "name", "groups", "people", "quorum", "stages", "denials", "rules", "auto_sample", "separation",
+            "team", "name", "groups", "people", "quorum", "stages", "rules", "auto_sample", "separation",
             "reason_required", "step_up", "step_up_method", "tokens_decide", "bulk_risk", "deadline", "on_expiry",
             "undo_window", "escalation", "calendar", "withdraw_after", "whole_state", "registered_only", "hourly",
             "pause", "leaves", "remind_before", "remind_share",
@@ -170,7 +170,6 @@ class PolicyForm(VersionedForm[Policy]):
         labels = {
             "groups": "Decided by",
             "people": "People",
-            "denials": "Rejections needed",
             "quorum": "Approvals needed",
             "separation": "Requester cannot approve (four-eyes)",
             "step_up": "Require confirmation",
@@ -188,10 +187,6 @@ class PolicyForm(VersionedForm[Policy]):
             ),
             "groups": "The teams whose members may decide. No team and nobody: the policy's own team.",
             "people": "People who may decide beside these teams, or alone, whatever teams they are in.",
-            "denials": (
-                "How many people must reject before a gate is rejected. Until then the others can still approve. A "
-                "rejection stays counted when somebody edits the proposal."
-            ),
             "quorum": "How many different people must approve the same version of a gate.",
             "separation": (
                 "The person who started a run, or who owns the token that started it or asks, cannot approve its "
@@ -222,7 +217,7 @@ class PolicyForm(VersionedForm[Policy]):
         """Begin a new policy without decisions by token: who wants them says so."""
         super().__init__(*args, **kwargs)
         self.directory = Directory.now()
-        for name in ("denials", "auto_sample", "leaves", "remind_share", "step_up_method"):
+        for name in ("auto_sample", "leaves", "remind_share", "step_up_method"):
             if name in self.fields:  # none of them where it is read only
                 self.fields[name].required = False
         if "people" in self.fields:
@@ -244,11 +239,6 @@ class PolicyForm(VersionedForm[Policy]):
     def newest_of(cls, row: Policy) -> Policy:
         """Return the version that a change is measured by; the newest where nobody vouches for any."""
         return in_force(row) or super().newest_of(row)
-
-    def clean_denials(self) -> int:
-        """Take an empty field as one."""
-        result: int | None = self.cleaned_data["denials"]
-        return 1 if result is None else result
 
     def clean_auto_sample(self) -> int:
         """Take an empty field as the default."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from approvals.errors import AlreadySaid, DecisionRefused, Refused
+from approvals.errors import DecisionRefused, Refused
 
 
 class ClaimedByOther(DecisionRefused):
@@ -19,16 +19,6 @@ class ClaimedByOther(DecisionRefused):
 
     def facts(self) -> dict[str, Any]:
         return {"holder": f"user:{self.holder}"}
-
-
-class SaidInTheirName(AlreadySaid):
-    """A second vote by the authority of one person: their own, and their delegate's."""
-
-    def __init__(self, name: str, *, rejects: bool) -> None:
-        said = f"{name} already approved this by the same authority; another person must approve too."
-        if rejects:
-            said = f"{name} already rejected this by the same authority; another person must reject too."
-        super().__init__(said)
 
 
 class DeskRefused(Refused):

@@ -13,7 +13,7 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 
 from approvals.audit import evidence
-from approvals.gates import closing
+from approvals.gates import closing, projection
 from approvals.gates.reading import GateReading, read
 from approvals.models import AddedTeam, Escalation, Gate
 from approvals.policy import calendars, escalation
@@ -82,5 +82,7 @@ def _take(reading: GateReading, level: Escalation, until: datetime | None) -> bo
         gate.deadline = until
     team = Group.objects.filter(pk=level.team_id).values_list("name", flat=True).first()
     data = {"level": level.number, "team": team, "until": until.isoformat() if until else None}
-    gate.say("gate.escalated", by=SYSTEM, data={**data, **evidence.opened(gate, gate.standing())})
+    standing = gate.standing()  # somebody may have edited it since
+    told = gate.entry("gate.escalated", by=SYSTEM, data={**data, **evidence.opened(gate, standing)})
+    projection.reconsider(gate, standing, told=[told])
     return True

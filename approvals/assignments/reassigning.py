@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from approvals.audit import evidence
+from approvals.gates import projection
 from approvals.gates.reading import GateReading, read
 from approvals.models import AddedTeam, Assignee, Gate, GateClaim
 from approvals.policy import authority, separation
@@ -78,8 +79,10 @@ def reassign(gate: Gate, *, to: User | Group, reason: str, by: User) -> None:
         Assignee.objects.update_or_create(gate=held, defaults=named)
         GateClaim.objects.filter(gate=held.pk, user=by).delete()
         subject = f"team:{to.pk}" if isinstance(to, Group) else f"user:{to.pk}"
-        data = {"to": subject, "added": added, **evidence.opened(held, held.standing())}
-        held.say("gate.reassigned", by=actor, data=data, text=said)
+        standing = held.standing()
+        data = {"to": subject, "added": added, **evidence.opened(held, standing)}
+        told = held.entry("gate.reassigned", by=actor, data=data, text=said)
+        projection.reconsider(held, standing, told=[told])
 
 
 def _check(reading: GateReading, by: User) -> bool:
@@ -98,8 +101,7 @@ def _check(reading: GateReading, by: User) -> bool:
 
 def _person(gate: Gate, one: User) -> bool:
     if reason := authority.why_not(one, gate):
-        name = actors.of_user(one).name
-        raise NotAsked(f"{name} may not decide this gate: {reason}")
+        raise NotAsked(f"{actors.of_user(one).name} may not decide this gate: {reason}")
     return False
 
 

@@ -52,6 +52,7 @@ WORDS = {
     "gate.question": "asked the agent about {step}",
     "gate.answered": "answered a question about {step}",
     "gate.unanswered": "could not answer a question about {step}",
+    "gate.asks": "asks others about {step} from now on",
     "gate.lapsed": "found that an approval of {step} no longer counts",
     "gate.rescheduled": "moved the deadline of {step}",
     "gate.claimed": "claimed {step}",

@@ -32,7 +32,7 @@ from checkpoints.values.canonical_json import decode_canonical
 GATE = (
     "run_id", "team_id", "policy_id", "checkpoint", "step", "kind", "status", "version", "proposal", "title", "risk",
     "card", "deadline", "asked_by_id", "attempt", "rejected_before_id", "likeness", "settles_at",
-    "settles_as",
+    "settles_as", "ending",
 )  # fmt: skip
 AUTHORS = ("authors",)  # a row by themselves, since the release before does not know them; without, they are looked up
 PROPOSAL = ("gate_id", "number", "body", "digest", "by_id", "patch", "requirements")
@@ -49,7 +49,7 @@ ENDS = ("gate.closed", "gate.expired", "gate.withdrawn")
 OF_CLAIMS = ("gate.claimed", "gate.released")
 MOVES = (
     "gate.opened", "gate.edited", "gate.rescheduled", "gate.decided", "gate.lapsed", "gate.settling", "gate.undone",
-    "gate.reconsidered", "gate.escalated", "gate.reassigned", *OF_CLAIMS, *ENDS,
+    "gate.reconsidered", "gate.asks", "gate.escalated", "gate.reassigned", *OF_CLAIMS, *ENDS,
 )  # fmt: skip
 ALTERED = "differs from what was recorded when the gate was opened, edited or decided"
 # The event of a gate's end and its outcome's decisions and grants, for a query that reads a gate with its outcome.

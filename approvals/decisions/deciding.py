@@ -7,7 +7,7 @@ the other deciders waiting until this transaction ends. A refusal rolls everythi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -15,12 +15,11 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from approvals.assignments import claims
-from approvals.assignments.errors import ClaimedByOther, SaidInTheirName
+from approvals.assignments.errors import ClaimedByOther
 from approvals.audit import evidence
 from approvals.cards import binding
 from approvals.consequences import impact_sources
 from approvals.errors import (
-    AlreadySaid,
     DecisionRefused,
     Invalid,
     NotAllowed,
@@ -31,9 +30,11 @@ from approvals.errors import (
     make_problem,
 )
 from approvals.gates.opening import raised
+from approvals.gates.projection import PendingVote, judged, look_again, project
 from approvals.gates.reading import read
 from approvals.models import Decision, Gate, GateClaim, Proposal
-from approvals.policy import authority, required, second_look, step_up
+from approvals.models.assignments import ending
+from approvals.policy import required, second_look, step_up
 from approvals.policy.step_up import Confirmed
 from checkpoints import actors
 from checkpoints.errors import NotVerified
@@ -47,7 +48,6 @@ from .decision_impact import impact_of
 from .edit import NextProposal
 from .lost_race import lost_race
 from .prepared_decision import PreparedDecision, prepare
-from .quorum import ask_again, check_rejected, check_turn, close_when_due, left
 from .submission import Submission, Verdict, added, back_to, check_key
 
 
@@ -82,7 +82,7 @@ def decide(
     except DecisionRefused as refusal:
         record_refusal(gate, submission, by, refusal)
         if isinstance(refusal, NotAllowed) and gate.awaits:
-            ask_again(gate.pk)
+            look_again(gate.pk)
         raise
     except NotVerified as fault:
         frozen = NotVerifiable()
@@ -126,24 +126,23 @@ def _record(
         gate.added_ids = None
         held = GateClaim.objects.live().select_related("user").filter(gate=gate).first()
         _refuse_claimed(held.user if held else None, by)
-    own = reading.decides or by.pk in gate.policy.person_ids
-    behalf = None if own else _behalf(gate, votes, by)
     evidence.check_voices(gate, votes)
     _return_same(votes, by, submission, request)
-    check_turn(gate, prepared.needs, votes, by=by.pk)
-    others = _others(votes, by, behalf, prepared)
-    if not prepared.rejects:
-        check_rejected(prepared.will_need, others)
+    ballot = PendingVote.of(gate, prepared.needs, [each for each in votes if each.counts], by=by.pk)
+    ballot.check(rejects=prepared.rejects, anew=prepared.next is not None)
     if impact is not None:
         impact = impact if impact_sources.stamp_of(gate.run) == stamp else impact_of(prepared)
-        more = left(gate, prepared.will_need, others, by=by.pk, behalf=behalf, rejecting=prepared.rejects)
-        impact = impact.leaving(more)
+        impact = impact.leaving(prepared.left_after(ballot))
         impact.check_confirmed(set(submission.confirm), run=gate.run_id)
         impact.check_shown(submission.shown)
     repeats = sorted({each.effect for each in impact.repeats}) if impact else []
     shown = impact.mark if impact and submission.shown and gate.policy.undo_window else ""
-    decision = _write(prepared, by, request, repeats, shown=shown, second_look=looked_twice, behalf=behalf)
-    close_when_due(prepared, [*others, decision], confirmed)
+    _replace(ballot, prepared)
+    decision = _write(
+        prepared, by, request=request, repeats=encode_canonical(repeats), shown=shown, second_look=looked_twice,
+        on_behalf_of_id=ballot.behalf,
+    )  # fmt: skip
+    _follow(prepared, ballot, decision, confirmed)
     return decision
 
 
@@ -170,32 +169,38 @@ def _refuse_claimed(holder: User | None, by: User) -> None:
         raise ClaimedByOther(actors.of_user(holder).name, holder.pk)
 
 
-def _behalf(gate: Gate, votes: Sequence[Decision], by: User) -> int:
-    """Return for whom this person decides, of those who are away. Raises NotAllowed where that has just ended."""
-    used = {one.authority for one in votes if one.user_id != by.pk}
-    behalf = authority.on_behalf(authority.standings([by.pk], gate)[by.pk].lenders, gate, used=used)
-    if behalf is None:
-        raise NotAllowed(str(authority.FOR_NOBODY))
-    return behalf
+def _replace(ballot: PendingVote, prepared: PreparedDecision) -> None:
+    """Let the votes of which this one takes the place count no more; an edit ends all approvals by itself."""
+    ended = [each.pk for each in ballot.replaced if prepared.next is None or each.rejects]
+    if ended:
+        Decision.objects.filter(pk__in=ended).update(counts=False)
 
 
-def _others(votes: Sequence[Decision], by: User, behalf: int | None, prepared: PreparedDecision) -> list[Decision]:
-    """List others' votes that count beside this one, and not by the authority that this one uses.
-
-    Raises AlreadySaid where it says again what its sender said. A rejection takes back the approvals by the same person
-    or authority, and an approval their rejections. An edit ends all approvals.
-    """
-    counting = [one for one in votes if one.counts]
-    before = [one for one in counting if one.user_id == by.pk or one.authority == (behalf or by.pk)]
-    again = [one for one in before if one.rejects == prepared.rejects] if prepared.next is None else []
-    if again and by.pk not in [one.user_id for one in again]:
-        raise SaidInTheirName(actors.of_user(again[0].user).name, rejects=prepared.rejects)
-    if again:
-        raise AlreadySaid(str(AlreadySaid.rejected) if prepared.rejects else "")
-    if before and (prepared.next is None or any(one.rejects for one in before)):
-        Decision.objects.filter(pk__in=[one.pk for one in before]).update(counts=False)
-    others = [one for one in counting if one not in before]
-    return others if prepared.next is None else [one for one in others if one.rejects]
+def _follow(prepared: PreparedDecision, ballot: PendingVote, decision: Decision, confirmed: Confirmed | None) -> None:
+    """Record the decision as an event, judge the votes with it, and write what follows."""
+    gate, submission, needs, proposal = prepared.gate, prepared.submission, prepared.will_need, decision.proposal
+    optional = {
+        "verdicts": decision.by_action if decision.verdict == Verdict.MIXED else {},
+        **(step_up.evidence(confirmed, gate.policy.step_up_method) if needs.step_up else {}),
+        "repeats": sorted(decision.confirmed),
+        "dropped": sorted(set(submission.dropped)),
+        "second_look": decision.second_look,
+        "rules": list(needs.rules),
+        "bulk": submission.bulk,
+        "on_behalf_of": f"user:{decision.on_behalf_of_id}" if decision.on_behalf_of_id else "",
+    }
+    data = {
+        "kind": decision.verdict,
+        "proposal": proposal.number,
+        "quorum": needs.slots,
+        **{name: value for name, value in optional.items() if value},
+        **evidence.decided(gate, proposal, decision),
+    }
+    told = gate.entry("gate.decided", by=actors.of_user(decision.user), data=data, text=submission.comment)
+    votes = [*([] if prepared.next else ballot.others), decision]
+    verdict = judged(gate, needs, votes, now=ballot.now)
+    beside = ending.with_vote(gate.pk, by=decision.user_id)
+    project(gate, proposal, needs, votes, verdict, told=[told], beside=beside)
 
 
 def _supersede(prepared: PreparedDecision, following: NextProposal, by: User) -> Proposal:
@@ -208,7 +213,9 @@ def _supersede(prepared: PreparedDecision, following: NextProposal, by: User) ->
     ended = gate.decisions.filter(counts=True).exclude(verdict=Verdict.REJECT)
     users = [f"user:{user}" for user in ended.exclude(user=by).order_by("pk").values_list("user_id", flat=True)]
     lapsed = ended.update(counts=False)
-    _raise_risk(prepared)
+    if (risk := raised(gate.risk, prepared.will_need)) != gate.risk:  # a rule gives the edited proposal a higher one
+        gate.risk = risk
+        Gate.objects.filter(pk=gate.pk).update(risk=risk)
     made = Proposal.objects.create(
         gate=gate,
         number=gate.supersede(),
@@ -225,24 +232,7 @@ def _supersede(prepared: PreparedDecision, following: NextProposal, by: User) ->
     return made
 
 
-def _raise_risk(prepared: PreparedDecision) -> None:
-    """Raise the risk that the gate shows where a rule gives the edited proposal a higher one."""
-    gate, risk = prepared.gate, raised(prepared.gate.risk, prepared.will_need)
-    if risk != gate.risk:
-        gate.risk = risk
-        Gate.objects.filter(pk=gate.pk).update(risk=risk)
-
-
-def _write(
-    prepared: PreparedDecision,
-    by: User,
-    request: bytes,
-    repeats: list[int],
-    *,
-    shown: str,
-    second_look: bool,
-    behalf: int | None,
-) -> Decision:
+def _write(prepared: PreparedDecision, by: User, **columns: Any) -> Decision:
     """Write the decision, and before it the proposal that it makes."""
     submission = prepared.submission
     proposal = _supersede(prepared, prepared.next, by) if prepared.next else prepared.proposal
@@ -251,20 +241,16 @@ def _write(
         gate=prepared.gate,
         proposal=proposal,
         user=by,
-        on_behalf_of_id=behalf,
         verdict=prepared.verdict,
         verdicts=encode_canonical(prepared.by_action.verdicts if prepared.by_action else _alike(prepared, proposal)),
         then=submission.then if prepared.rejects else "",
         back_to=back_to(submission, card),
         answer=encode_canonical(proposal.content["answer"] if prepared.verdict == Verdict.ANSWER else None),
         preconditions=encode_canonical(added(submission, card)),
-        repeats=encode_canonical(repeats),
         comment=submission.comment.encode(errors="replace"),
         seen=submission.seen,
         key=submission.key,
-        request=request,
-        second_look=second_look,
-        shown=shown,
+        **columns,
     )
     insert_rows([decision])
     return decision

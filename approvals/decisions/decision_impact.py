@@ -29,8 +29,7 @@ class DecisionImpact:
     """The impact of one decision, None where unknown."""
 
     impact: Impact | None
-    rejects: bool = False
-    left: int = 0  # how many more people have to approve after it, or after a rejection to reject
+    left: int = 0  # how many more people have to approve after it
 
     @property
     def closes(self) -> bool:
@@ -72,7 +71,7 @@ class DecisionImpact:
 
 def impact_of(decision: PreparedDecision) -> DecisionImpact:
     """Compute a decision's impact, as if nobody else had to agree. Reads the records of the lineage."""
-    return DecisionImpact(impact=_impact(decision), rejects=decision.rejects)
+    return DecisionImpact(impact=_impact(decision))
 
 
 def _impact(decision: PreparedDecision) -> Impact | None:

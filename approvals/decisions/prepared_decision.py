@@ -18,6 +18,7 @@ from approvals.cards.card import Card
 from approvals.cards.verdicts import ActionVerdicts
 from approvals.errors import CannotResume, EditRefused, Invalid, NotAllowed, TokenMayNotDecide, make_problem
 from approvals.gates import preflight_facts as preflights
+from approvals.gates.projection import PendingVote
 from approvals.gates.reading import GateReading
 from approvals.models import Gate, Proposal
 from approvals.policy import authority, required
@@ -58,6 +59,10 @@ class PreparedDecision:
     @property
     def rejects(self) -> bool:
         return self.submission.verdict == Verdict.REJECT
+
+    def left_after(self, ballot: PendingVote) -> int:
+        """Return how many more people have to approve after it; a rejection rejects."""
+        return 0 if self.rejects else ballot.after(self.will_need, anew=self.next is not None).left
 
 
 def prepare(reading: GateReading, submission: Submission, *, by: User) -> PreparedDecision:

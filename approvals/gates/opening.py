@@ -230,7 +230,7 @@ def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:
         terms=search_terms.of_card(asked.card, asked.run.started_by_id, asked.asked_by),
         **_sizes(asked),
         risk=raised(asked.card.risk, needs),
-        awaits=tally.asked_now(tally.tally(needs, ())) if not asked.policy.plain else [],
+        awaits=[] if asked.policy.plain else tally.tally(needs, ()).awaits,
         asked_by_id=asked.asked_by,
         authors=list(asked.authors),
         request_digest=_request_digest(asked),

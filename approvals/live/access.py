@@ -29,15 +29,19 @@ _WATCHED: dict[str, tuple[type[Run | Gate], Ways]] = {"run": (Run, run.WAYS), "g
 
 
 # The groups of what is lent: all that a team reviews, or of that the gates of one team, under one policy, or both; and
-# those of who lends it and of the team by which they have it, which hear when that may end. See `facts.audience`.
-_LENT = """ARRAY(
-SELECT DISTINCT unnest(ARRAY[
+# those of who lends it and of the team by which they have it, which hear when that may end. Likewise of who is named by
+# a policy. See `facts.audience`.
+_WITHIN = """LEFT JOIN unnest(lent.teams) gates (team) ON true
+LEFT JOIN unnest(lent.policies) policy (name) ON true WHERE lent.delegate_id = auth_user.id"""
+_LENT = f"""ARRAY(
+SELECT unnest(ARRAY[
   concat('lends.', lent.person_id), concat('lent.', lent.team_id),
   CASE WHEN gates.team IS NULL AND policy.name IS NULL THEN concat('reviewers.', lent.team_id)
     ELSE concat('lent.', lent.team_id, '.', gates.team, '.', policy.name) END])
-FROM approvals_lent lent LEFT JOIN unnest(lent.teams) gates (team) ON true
-LEFT JOIN unnest(lent.policies) policy (name) ON true
-WHERE lent.delegate_id = auth_user.id)"""
+FROM approvals_lent lent {_WITHIN}
+UNION SELECT CASE WHEN gates.team IS NULL AND policy.name IS NULL THEN concat('named.', lent.person_id)
+  ELSE concat('named.', lent.person_id, '.', gates.team, '.', policy.name) END
+FROM approvals_lending lent {_WITHIN})"""  # noqa: S608 - constants
 
 
 @dataclass(frozen=True)

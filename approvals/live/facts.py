@@ -58,7 +58,8 @@ def audience(event: Event) -> list[str]:
     if event.subject.startswith("gate:"):
         if event.kind not in QUIET:
             groups += [group for team in reviewers_of(event) for group in _of_reviewers(team, event)]
-            groups += [f"named.{person}" for person in numbers_in(event, "named")]
+            for person in numbers_in(event, "named"):
+                groups += [f"named.{person}", *_lent(f"named.{person}", event)]
         groups.append(event.subject.replace(":", "."))
     if event.run_id:
         groups.append(f"run.{event.run_id}")
@@ -83,11 +84,12 @@ def _of_access(event: Event) -> list[str]:
 
 def _of_reviewers(team: int, event: Event) -> list[str]:
     """List the groups of a team's reviewers, and of those who decide for them under this policy or in this team."""
-    own, policy = f"reviewers.{team}", data_of(event).get("policy")
-    if not policy:
-        return [own]
-    lent = f"lent.{team}"
-    return [own, f"{lent}.{event.team_id}.", f"{lent}..{policy}", f"{lent}.{event.team_id}.{policy}"]
+    return [f"reviewers.{team}", *_lent(f"lent.{team}", event)]
+
+
+def _lent(whose: str, event: Event) -> list[str]:
+    policy = data_of(event).get("policy")
+    return [f"{whose}.{event.team_id}.", f"{whose}..{policy}", f"{whose}.{event.team_id}.{policy}"] if policy else []
 
 
 def reviewers_of(event: Event) -> list[int]:

@@ -7,7 +7,7 @@ its open gate first.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +25,7 @@ from checkpoints import store
 from checkpoints.access import permissions
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
+from checkpoints.postgresql.prepared_rows import type_numbers
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.postgresql.text_search import person_term
 from checkpoints.store import Snapshot
@@ -62,18 +63,25 @@ UPDATE approvals_gate SET version = version + 1, status = coalesce($2::text, sta
   closed_at = CASE WHEN $2::text IS NULL THEN closed_at ELSE statement_timestamp() END,
   settles_at = CASE WHEN $2::text IS NULL THEN settles_at END,
   settles_as = CASE WHEN $2::text IS NULL THEN settles_as ELSE '' END,
+  ending = CASE WHEN $2::text IS NULL THEN ending ELSE '' END,
   terms = CASE WHEN strpos(' ' || terms || ' ', ' ' || $6::text || ' ') > 0 THEN terms
     ELSE concat_ws(' ', terms, $6::text) END
 WHERE id = $1 AND status = 'open'
   AND ($3::int IS NULL OR proposal = $3::int AND (deadline IS NULL OR deadline > statement_timestamp()))
   AND (NOT $4::boolean OR deadline <= statement_timestamp() AND settles_at IS NULL)
   AND ($5::int IS NULL OR version = $5 AND settles_at <= statement_timestamp())
-RETURNING status, version, proposal, deadline, closed_at, settles_at, settles_as
+RETURNING status, version, proposal, deadline, closed_at, settles_at, settles_as, ending, awaits
 """
-_MOVED = ("status", "version", "proposal", "deadline", "closed_at", "settles_at", "settles_as")  # as it returns them
-_SETTLE = """
-UPDATE approvals_gate SET settles_as = $2, settles_at = statement_timestamp() + $3::interval WHERE id = $1
-RETURNING settles_at
+_MOVED = (  # as it returns them
+    "status", "version", "proposal", "deadline", "closed_at", "settles_at", "settles_as", "ending", "awaits",
+)  # fmt: skip
+# $2 whose approval is asked for, $3 and $4 the kind and the digest of the end that waits or "", $5 its undo window or
+# null: the end that waits already goes on waiting as long as it did.
+_PROJECT = """
+UPDATE approvals_gate SET awaits = $2::bigint[], settles_as = $3::text, ending = $4::text, settles_at = CASE
+  WHEN $5::interval IS NULL THEN NULL WHEN ending = $4::text THEN settles_at
+  ELSE statement_timestamp() + $5::interval END
+WHERE id = $1 RETURNING settles_at
 """
 
 
@@ -150,6 +158,7 @@ class Gate(models.Model):
     # When the decision takes effect that its people may undo until then, and the kind of outcome that it will have.
     settles_at = models.DateTimeField(null=True)
     settles_as = models.CharField(max_length=10, default="", db_default="")
+    ending = models.CharField(max_length=64, default="", db_default="")  # the digest of that end
     # The person who answers for the external program that asks; null where an agent of this server asks.
     asked_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
     # Ids of the people who wrote some of what it asks about, see approvals.policy.authorship; null: not looked up.
@@ -293,17 +302,16 @@ class Gate(models.Model):
                 setattr(self, name, value)
         return bool(moved)
 
-    def settle_later(self, kind: str, window: timedelta) -> datetime:
-        """Let the decision take effect after its undo window, by the database's clock. Only after `move`."""
-        found: list[tuple[datetime]] = run_sql(_SETTLE, [self.pk, kind, window])
-        [(at,)] = found
-        self.settles_at, self.settles_as = at, kind
-        return at
+    def project(self, *, awaits: list[int], kind: str, ending: str, window: timedelta | None) -> None:
+        """Write what is derived from the votes, where it differs: whose approval is asked for, and the end that waits.
 
-    def stay_open(self) -> None:
-        """Forget the decision that waits for the end of its undo window. Only after `move` has locked the row."""
-        self.settles_at, self.settles_as = None, ""
-        Gate.objects.filter(pk=self.pk).update(settles_at=None, settles_as="")
+        `kind`: of the outcome that the end will have; `window`: how long it may be undone. Only after `move`; called by
+        approvals.gates.projection alone.
+        """
+        if (awaits, kind, ending) == (self.awaits, self.settles_as, self.ending):
+            return
+        [(self.settles_at,)] = run_sql(_PROJECT, [self.pk, type_numbers(awaits), kind, ending, window])
+        self.awaits, self.settles_as, self.ending = awaits, kind, ending
 
     def found_by(self, person: int) -> None:
         """Let the gate be found by this person from now on. In the caller's transaction, which has locked the row."""

@@ -19,8 +19,8 @@ from checkpoints.events import event_proof
 NEWER: dict[str, Any] = {
     "tokens_decide": True, "step_up_method": "any", "denials": 1, "stages": "", "rules": "", "requirements": "",
     "auto_sample": 10, "leaves": "title", "remind_before": None, "remind_share": 25, "undo_window": None,
-    "settles_at": None, "settles_as": "", "shown": "", "bulk_risk": "low", "calendar_id": None, "escalation": [],
-    "on_behalf_of_id": None,
+    "settles_at": None, "settles_as": "", "ending": "", "shown": "", "bulk_risk": "low", "calendar_id": None,
+    "escalation": [], "on_behalf_of_id": None,
 }  # fmt: skip
 
 

@@ -47,10 +47,12 @@ def of_gate(
     outcome: Outcome | None = None,
     by: str = "",
     stuck: bool = False,
+    handed: bool = False,
 ) -> NoticeMessage:
     """Build the message of this kind about a gate, which comes with its run's plan, its policy and team.
 
-    `outcome`: how it ended. `by`: who mentioned the person. `stuck`: it was approved, and nothing has run.
+    `outcome`: how it ended. `by`: who mentioned the person, or `handed` them the gate. `stuck`: it was approved, and
+    nothing has run.
     """
     source = Provenance.of(gate)
     title = plain(gate.title, limit=TITLE) if _may(gate, Leaves.TITLE) else ""
@@ -60,7 +62,7 @@ def of_gate(
     ended = f"{ended} Nothing has run since." if stuck else ended
     return NoticeMessage(
         kind=kind,
-        subject=_subject(gate, kind, title, ended, by),
+        subject=_subject(gate, kind, title, ended, by, handed=handed),
         title=title,
         facts=tuple(_facts(gate, standing, source)),
         sections=tuple(_sections(standing, source)) if _may(gate, Leaves.ALL) else (),
@@ -75,14 +77,14 @@ def of_gate(
     )
 
 
-def reason_for(kind: NoticeKind, gate: Gate, *, again: bool, by: str) -> str:
+def reason_for(kind: NoticeKind, gate: Gate, *, again: bool, handed: bool, by: str) -> str:
     """Say why somebody gets a message about the gate. `again`: their earlier decision counts no more."""
     team, by = plain(gate.team.name, limit=80), plain(by, limit=80)
     match kind:
         case NoticeKind.ASKED if again:
             return f"You get this because your earlier decision on this gate of {team} no longer counts."
-        case NoticeKind.ASKED if by:
-            return f"You get this because {by} asked you to act on this gate of {team}."
+        case NoticeKind.MENTION if handed:
+            return f"You get this because {by or 'somebody'} asked you to act on this gate of {team}."
         case NoticeKind.ASKED | NoticeKind.REMINDER:
             return f"You get this because you may decide this gate of {team}."
         case NoticeKind.DECIDED:
@@ -156,7 +158,7 @@ def _may(gate: Gate, wanted: Policy.Leaves) -> bool:
     return RANK.index(Leaves(gate.policy.leaves)) >= RANK.index(wanted)
 
 
-def _subject(gate: Gate, kind: NoticeKind, title: str, ended: str, by: str) -> str:
+def _subject(gate: Gate, kind: NoticeKind, title: str, ended: str, by: str, *, handed: bool) -> str:
     title = title or f"gate {gate.pk}"
     by = plain(by, limit=80) or "Somebody"
     match kind:
@@ -164,6 +166,8 @@ def _subject(gate: Gate, kind: NoticeKind, title: str, ended: str, by: str) -> s
             return f"Decision needed: {title}"
         case NoticeKind.REMINDER:
             return f"Still waiting for a decision: {title}"
+        case NoticeKind.MENTION if handed:
+            return f"{by} asks you to act: {title}"
         case NoticeKind.MENTION:
             return f"{by} mentioned you: {title}"
         case NoticeKind.HANDOVER:

@@ -102,8 +102,6 @@ class NoticeChannel(Protocol):
         ...
 
 
-# The names by which channels import them.
-Address, Channel = NoticeAddress, NoticeChannel
 _channels: dict[str, NoticeChannel] = {}
 
 

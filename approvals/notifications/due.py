@@ -237,17 +237,19 @@ class _Facts:
             return building.of_run(failed) if failed else None
         event = self.events.get(notice.event or 0)
         named = event is not None and notice.user_id in ToldEvent(event, gate.pk).users
-        handed = event is not None and event.kind == HANDED and named and building.may_name(gate)
-        by = event.actor_name if event and (handed or kind in (NoticeKind.MENTION, NoticeKind.HANDOVER)) else ""
+        handed = event is not None and event.kind == HANDED and named
+        tells = event is not None and kind in (NoticeKind.MENTION, NoticeKind.HANDOVER) and building.may_name(gate)
+        by = event.actor_name if event and tells else ""
         stuck = event is not None and event.kind == NOT_RUN
         again = event is not None and event.kind in LAPSED
         key = (gate.pk, kind, notice.urgency, f"{by}{stuck}{again}{handed}")
         if key not in self.built:
             told = self.outcomes.get(gate.pk) if kind not in ASKING else None
             built = building.of_gate(
-                gate, self.standing[gate.pk], kind, urgency=Urgency(notice.urgency), outcome=told, by=by, stuck=stuck
-            )
-            self.built[key] = replace(built, reason=building.reason_for(kind, gate, again=again, by=by))
+                gate, self.standing[gate.pk], kind, urgency=Urgency(notice.urgency), outcome=told, by=by, stuck=stuck,
+                handed=handed,
+            )  # fmt: skip
+            self.built[key] = replace(built, reason=building.reason_for(kind, gate, again=again, handed=handed, by=by))
         return self.built[key]
 
     def _of_account(self, kind: NoticeKind, notice: Notice) -> NoticeMessage | None:

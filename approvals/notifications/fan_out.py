@@ -7,7 +7,8 @@ cursor where it was, so nothing is told twice, and a death before the commit los
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -35,6 +36,7 @@ from .told_events import (
     LAPSED,
     MENTIONED,
     NOT_RUN,
+    OPENED,
     STANDS_IN,
     TAKEN_OVER,
     ToldEvent,
@@ -88,6 +90,8 @@ class NoticeBatch:
     channels: Sequence[NoticeChannel]
     reminders: list[Notice]  # that wait, of the gates of which others may decide from now on, or by another time
     reminded: set[tuple[int | None, int | None]]  # (gate, person) who has one that waits
+    anew: dict[int, set[int]]  # by gate: who is asked from now on, and was not before these events
+    pending: set[tuple[int | None, int | None]]  # (gate, person) whom a message waits for that asks them
     now: datetime
 
     @classmethod
@@ -120,7 +124,8 @@ class NoticeBatch:
         known_teams = {team for there in places.values() for team in there}
         teams = [each for channel in fit for each in channel.addresses(teams=known_teams)]
         rows = NotificationPreference.objects.in_bulk(people) if people else {}
-        moved = {each.gate for each in told if each.event.kind in CHANGED} & set(gates)
+        anew = _newly_asked(told, gates, deciders)
+        moved = {each.gate for each in told if each.asks and each.event.kind != OPENED} & set(gates)
         waiting = Notice.objects.pending().filter(gate__in=moved, kind=NoticeKind.REMINDER)
         reminders = list(waiting) if moved else []
         return cls(
@@ -128,6 +133,7 @@ class NoticeBatch:
             addresses=_grouped((each.person, each) for each in found), teams=places,
             shared=_grouped((each.team, each) for each in teams), channels=fit, reminders=reminders,
             reminded={(each.gate_id, each.user_id) for each in reminders}, now=timezone.now(),
+            anew=anew, pending=_waiting_for(anew),
         )  # fmt: skip
 
     @property
@@ -167,7 +173,10 @@ class NoticeBatch:
         if kind == TAKEN_OVER and gate.status == Gate.Status.OPEN:
             for person in told.users:
                 yield from self._each(told, gate, NoticeKind.HANDOVER, person)
-        if kind in (HANDED, *LAPSED) and gate.status == Gate.Status.OPEN:
+        if kind == HANDED and gate.status == Gate.Status.OPEN:
+            for person in sorted(set(told.users) - {told.actor}):
+                yield from self._each(told, gate, NoticeKind.MENTION, person)
+        if kind in LAPSED and gate.status == Gate.Status.OPEN:
             for person in sorted((set(told.users) & self.deciders[gate.pk]) - {told.actor}):
                 yield from self._each(told, gate, NoticeKind.ASKED, person)
         if kind == NOT_RUN:
@@ -180,7 +189,9 @@ class NoticeBatch:
         for person in sorted(self.deciders[gate.pk]):
             settings = self.settings.get(person)
             due = choices.reminder(settings, gate.policy, opened=gate.opened_at, deadline=gate.deadline)
-            if not any(who == person for who, *_ in known):
+            again = person in self.anew.get(gate.pk, ()) and (gate.pk, person) not in self.pending
+            if again or not any(who == person for who, *_ in known):
+                self.pending.add((gate.pk, person))
                 yield from self._each(told, gate, NoticeKind.ASKED, person)
             if due and due > self.now and (gate.pk, person) not in self.reminded:
                 self.reminded.add((gate.pk, person))
@@ -194,7 +205,8 @@ class NoticeBatch:
     def moved_reminders(self) -> dict[int, datetime]:
         """Return, by its id, when each pending reminder of a gate whose deadline moved is due now."""
         found: dict[int, datetime] = {}
-        for row in self.reminders:
+        moved = {each.gate for each in self.told if each.event.kind in CHANGED}
+        for row in [each for each in self.reminders if each.gate_id in moved]:
             gate = self.gates[row.gate_id or 0]
             settings = self.settings.get(row.user_id or 0)
             due = choices.reminder(settings, gate.policy, opened=gate.opened_at, deadline=gate.deadline)
@@ -250,6 +262,25 @@ class NoticeBatch:
             event=told.event.pk, kind=kind, channel=to.channel, user_id=to.person, team_id=to.team, address_id=to.id,
             gate_id=gate.pk if gate else None, run=run, urgency=urgency, next_attempt_at=due or self.now,
         )  # fmt: skip
+
+
+def _newly_asked(
+    told: Sequence[ToldEvent], gates: Mapping[int, Gate], deciders: Mapping[int, set[int]]
+) -> dict[int, set[int]]:
+    """Return, by gate that asks others by now, the people whom it did not ask before the first of these events."""
+    before = {each.gate: each.before for each in reversed(told) if each.gate in gates and each.before is not None}
+    earlier = [copy(gate) for gate in gates.values() if gate.pk in before]
+    for gate in earlier:
+        gate.awaits = before[gate.pk] or []
+    were = authority.may_decide(earlier) if earlier else {}
+    return {pk: deciders[pk] - asked for pk, asked in were.items()}
+
+
+def _waiting_for(gates: Collection[int]) -> set[tuple[int | None, int | None]]:
+    if not gates:
+        return set()
+    asking = Notice.objects.pending().filter(gate__in=gates, kind=NoticeKind.ASKED)
+    return set(asking.values_list("gate_id", "user_id"))
 
 
 def _starter(run: Run) -> int | None:

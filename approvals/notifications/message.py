@@ -75,10 +75,6 @@ class NoticeMessage:
     items: tuple[NoticeMessage, ...] = field(default=())  # of a list: what waits, the most urgent first
 
 
-# The names by which channels import them.
-Kind, Fact, Message = NoticeKind, MessageFact, NoticeMessage
-
-
 def write_moment(at: datetime, zone: str) -> str:
     """Write a moment in its reader's zone, with day and zone, as "27 Nov 2026, 14:00 (Europe/Berlin)"."""
     name = zone if zone in available_timezones() else "UTC"

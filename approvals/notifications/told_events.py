@@ -25,7 +25,7 @@ TAKEN_OVER = "gate.claimed"
 STANDS_IN = "delegation.made"
 NAMED_BY = {HANDED: "to", TAKEN_OVER: "taken_from", STANDS_IN: "delegate"}
 NOT_RUN = "gate.not_run"  # it was approved, and nothing has run
-DECIDED = "gate.decided"  # after which the policy's next stage may be asked
+ASKS = "gate.asks"  # others are asked from now on
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,14 @@ class ToldEvent:
         return [each for each in found if each is not None]
 
     @property
+    def before(self) -> list[int] | None:
+        """Return whom the gate asked before it asks others, as a gate's `awaits`; None for any other event."""
+        return self._said.get("before") if self.event.kind == ASKS else None
+
+    @property
     def asks(self) -> bool:
         """Tell whether others may be asked from now on."""
-        return self.event.kind in (OPENED, *CHANGED) or (self.event.kind == DECIDED and bool(self._said.get("asks")))
+        return self.event.kind in (OPENED, ASKS, *CHANGED)
 
     @property
     def matters(self) -> bool:

@@ -8,7 +8,7 @@ first: then nobody's authority is used up. Somebody of an added team may fill an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ SELECT one.id,
     AND given.starts_at <= statement_timestamp() AND given.ends_at > statement_timestamp())
 FROM auth_user one WHERE one.is_active AND one.id = ANY((SELECT $1::bigint[])::bigint[])
 """  # noqa: S608 - constants
-# $4 the policy: in whose name each of these people may decide, in which team.
+# $4 the policy: in whose name each of these people may decide, in which team; null where the policy names who is away.
 _LENT = f"""
 SELECT lent.delegate_id, lent.person_id, lent.team_id
 FROM approvals_lent lent JOIN {_TEAMS} team ON team.id = lent.team_id
@@ -49,7 +49,11 @@ WHERE lent.delegate_id = ANY((SELECT $1::bigint[])::bigint[]) AND (
     AND p.person_id = lent.person_id)
   OR EXISTS (SELECT FROM approvals_lentteam t JOIN approvals_addedteam added ON added.id = t.added_id
     WHERE added.gate_id = $3 AND t.delegate_id = lent.delegate_id AND t.person_id = lent.person_id))
-ORDER BY lent.person_id, lent.team_id
+UNION ALL
+SELECT lent.delegate_id, lent.person_id, NULL FROM approvals_lentpolicy lent
+JOIN approvals_policy_people named ON named.policy_id = lent.policy_id AND named.user_id = lent.person_id
+WHERE lent.policy_id = $4 AND lent.delegate_id = ANY((SELECT $1::bigint[])::bigint[])
+ORDER BY 2, 3
 """  # noqa: S608 - constants
 
 
@@ -66,7 +70,8 @@ class GateStanding:
     """One person's authority at a gate, before separation of duties."""
 
     teams: frozenset[int] | None  # in which they decide in their own name; None for an account that is switched off
-    lenders: Mapping[int, frozenset[int]] = field(default_factory=dict)  # who is away, and in which teams they would
+    # Who is away, and in which teams they would; no team is needed where the policy names them.
+    lenders: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
 
 def standings(people: Collection[int], gate: Gate) -> dict[int, GateStanding]:
@@ -84,27 +89,24 @@ def standings(people: Collection[int], gate: Gate) -> dict[int, GateStanding]:
     if standing_in:
         for one, person, team in run_sql(_LENT, list(map(type_numbers, [standing_in, *here, gate.policy_id]))):
             lenders = found[one].lenders
-            away = {**lenders, person: lenders.get(person, frozenset()) | {team}}
+            away = {**lenders, person: lenders.get(person, frozenset()) | ({team} if team else frozenset())}
             found[one] = GateStanding(found[one].teams, away)
     return {one: found.get(one, GateStanding(None)) for one in people}
 
 
-def seat(person: int, now: GateStanding, gate: Gate, *, used: Collection[int] = ()) -> Seat:
+def seat(
+    person: int, now: GateStanding, gate: Gate, *, used: Collection[int], asks: Callable[[int, Collection[int]], bool]
+) -> Seat:
     """Return how somebody who stands so to the gate may decide now: in their own name, else for somebody who is away.
 
-    `used`: the people whose authority others have used.
+    Of these one whose authority others have not `used`, and whose approval the gate `asks` for now, else the first.
     """
     why = reason(person, now.teams, gate, now.lenders)
-    if now.teams or person in gate.policy.person_ids:
+    if now.teams or person in gate.policy.person_ids or why:
         return Seat(why, now.teams or frozenset(), person)
-    behalf = on_behalf(now.lenders, gate, used=used) if not why else None
-    return Seat(why, now.lenders.get(behalf or 0, frozenset()), behalf or person)
-
-
-def seats_of(votes: Collection[Decision], gate: Gate) -> dict[int, Seat]:
-    """Return by voter how they may decide by the authority that their vote used, as that is now."""
-    found = standings([each.user_id for each in votes], gate) if votes else {}
-    return {each.user_id: seat_of(each, found[each.user_id], gate) for each in votes}
+    may = [each for each in now.lenders if each not in apart_from(gate)]
+    behalf = min(may, key=lambda each: (each in used, not asks(each, now.lenders[each]), each))
+    return Seat("", now.lenders[behalf], behalf)
 
 
 def seat_of(vote: Decision, now: GateStanding, gate: Gate) -> Seat:
@@ -124,7 +126,8 @@ def why_not(user: User, gate: Gate) -> str:
 
 def lapsed(votes: Collection[Decision], gate: Gate) -> list[int]:
     """List the voters whose vote no longer counts, by the authority that it used, as that is now."""
-    return [one for one, seat in seats_of(votes, gate).items() if seat.why_not]
+    now = standings([each.user_id for each in votes], gate) if votes else {}
+    return [each.user_id for each in votes if seat_of(each, now[each.user_id], gate).why_not]
 
 
 def reason(person: int, teams: Collection[int] | None, gate: Gate, lenders: Collection[int] = ()) -> str:
@@ -144,16 +147,6 @@ def reason(person: int, teams: Collection[int] | None, gate: Gate, lenders: Coll
     if apart := why_apart(person, gate):
         return apart
     return "" if own or set(lenders) - apart_from(gate) else str(FOR_NOBODY)
-
-
-def on_behalf(lenders: Mapping[int, Collection[int]], gate: Gate, *, used: Collection[int] = ()) -> int | None:
-    """Choose for whom a delegate decides: whose authority is not `used`, of these who is asked now, else the first.
-
-    `lenders` as `GateStanding` has them. None where nobody of them may decide.
-    """
-    may = [each for each in lenders if each not in apart_from(gate)]
-    asked = {each for each in may if not set(gate.awaits).isdisjoint(lenders[each])}
-    return min(may, key=lambda each: (each in used, each not in asked, each), default=None)
 
 
 def may_decide(gates: Collection[Gate], *, used: Collection[tuple[int, int]] = ()) -> dict[int, set[int]]:

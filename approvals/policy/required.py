@@ -25,7 +25,6 @@ def own(policy: Policy) -> Requirements:
         stages = (Stage(roles=(role,)),)
     return Requirements(
         stages=stages,
-        denials=max(1, policy.denials),
         step_up=policy.step_up,
         deadline=None if policy.deadline is None else int(policy.deadline.total_seconds()),
         on_expiry=policy.on_expiry,

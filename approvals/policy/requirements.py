@@ -1,4 +1,4 @@
-"""Requirements of a proposal to be approved: who, how many, in which order, and how many rejections end it. Pure.
+"""Requirements of a proposal to be approved: who, how many, and in which order. Pure.
 
 A policy has its own requirements, and rules that replace parts of them. The rules are read in order, and the first that
 matches counts, since its author can follow that with a finger. A rule that cannot be evaluated may match or not, so
@@ -50,7 +50,6 @@ class Requirements:
     """The needs of one proposal."""
 
     stages: tuple[Stage, ...]
-    denials: int = 1  # rejections that reject
     step_up: bool = False
     second_look: bool = False  # each approver ticks that they looked again
     risk: str = ""  # the least risk that the gate shows; "" for the card's own
@@ -110,7 +109,7 @@ class Requirements:
         )
 
 
-_PLAIN = ("denials", "step_up", "second_look", "risk", "deadline", "on_expiry", "auto", "sampled")
+_PLAIN = ("step_up", "second_look", "risk", "deadline", "on_expiry", "auto", "sampled")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +162,6 @@ def combined(one: Requirements, other: Requirements) -> Requirements:
     deadlines = [each for each in (one.deadline, other.deadline) if each is not None]
     return Requirements(
         stages=chain_stages(one.stages, other.stages),
-        denials=min(one.denials, other.denials),
         step_up=one.step_up or other.step_up,
         second_look=one.second_look or other.second_look,
         auto=one.auto and other.auto,

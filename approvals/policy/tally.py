@@ -1,27 +1,24 @@
-"""Counts the votes on a proposal: which stage is reached, who is still needed, whether it is approved. Pure.
+"""Counts the approvals of a proposal: which stage is reached, who is still needed, whether that is all. Pure.
 
-A person's vote fills one place of one role. Places are filled in the order of their stages, and who has a place already
-moves to another of their roles where that makes room: each vote counts where it helps most, whatever the order in which
-people vote. (Augmenting paths, Kuhn 1955; a place that is filled once stays filled.)
+A person's approval fills one place of one role. Places are filled in the order of their stages, and who has a place
+already moves to another of their roles where that makes room: each counts where it helps most, whatever the order in
+which people approve. (Augmenting paths, Kuhn 1955; a place that is filled once stays filled.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from .requirements import Requirements, Role, Stage
 
-OPEN, APPROVED, REJECTED = "open", "approved", "rejected"
-
 
 @dataclass(frozen=True, kw_only=True)
 class CountedVote:
-    """One person's vote, with the teams in which they may decide now."""
+    """One person's approval, with the teams in which they may decide now."""
 
     person: int
-    approves: bool = True
     teams: frozenset[int] = frozenset()
 
 
@@ -36,11 +33,11 @@ class RolePlace:
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """The count of the votes on one proposal."""
+    """The count of the approvals of one proposal."""
 
     requirements: Requirements
     places: tuple[tuple[RolePlace, int | None], ...]  # each with the person who fills it
-    rejections: int = 0
+    votes: Mapping[int, CountedVote] = field(default_factory=dict)  # by person
 
     @property
     def agreed(self) -> int:
@@ -51,13 +48,6 @@ class Tally:
     def left(self) -> int:
         """Return how many more people have to approve."""
         return len(self.places) - self.agreed
-
-    @property
-    def status(self) -> str:
-        """Return open, approved or rejected. Rejections win, as they end the gate at once."""
-        if self.rejections >= self.requirements.denials:
-            return REJECTED
-        return OPEN if self.left else APPROVED
 
     @cached_property
     def stage(self) -> int:
@@ -88,29 +78,50 @@ class Tally:
         after = [self.lacking(at) for at in range(self.stage + 1, len(stages))]
         return [Stage(roles=tuple(roles)) for roles in after if roles]
 
-    def seat(self, person: int) -> RolePlace | None:
-        """Return the place that a person fills; None where their vote fills none."""
-        return next((place for place, by in self.places if by == person), None)
+    @cached_property
+    def asked(self) -> list[tuple[int, Role]]:
+        """List the roles, each with its stage, whose people complete one more place of the reached stage by approving.
+
+        Those that lack somebody, and those whose place is held by somebody who could move to one of these.
+        """
+        upto = {(place.stage, place.role): place.asks for place, _ in self.places if place.stage <= self.stage}
+        held = [(place, self.votes[by]) for place, by in self.places if by is not None and place.stage <= self.stage]
+        found = {(place.stage, place.role) for place, by in self.places if by is None and place.stage == self.stage}
+        while more := {
+            (place.stage, place.role)
+            for place, vote in held
+            if (place.stage, place.role) not in found
+            and any(upto[each].fits(vote.person, vote.teams) for each in found)
+        }:
+            found |= more
+        return [(at, upto[at, number]) for at, number in sorted(found)]
+
+    def asks(self, person: int, teams: Iterable[int]) -> bool:
+        """Tell whether the approval of somebody who may decide in these teams would complete one more place now."""
+        there = set(teams)
+        return any(role.fits(person, there) for _, role in self.asked)
+
+    @property
+    def awaits(self) -> list[int]:
+        """Return the ids of the teams, and the negated ids of the people, who are asked now, for a queue."""
+        roles = [role for _, role in self.asked]
+        return sorted({*(id for role in roles for id in role.teams), *(-id for role in roles for id in role.people)})
 
 
 def tally(requirements: Requirements, votes: Sequence[CountedVote]) -> Tally:
-    """Count votes; each person has one at most."""
+    """Count approvals; each person has one at most."""
     places = [
         RolePlace(at, number, role)
         for at, stage in enumerate(requirements.stages)
         for number, role in enumerate(stage.roles)
         for _ in range(role.quorum)
     ]
-    voters = {vote.person: vote for vote in votes if vote.approves}
+    voters = {vote.person: vote for vote in votes}
     filled: dict[int, int] = {}  # place -> person
     for at in range(len(places)):
         _fill(at, places, list(voters.values()), filled, set())
-    rejecting = {vote.person for vote in votes if not vote.approves}
-    return Tally(
-        requirements=requirements,
-        places=tuple((place, filled.get(at)) for at, place in enumerate(places)),
-        rejections=len(rejecting),
-    )
+    seated = tuple((place, filled.get(at)) for at, place in enumerate(places))
+    return Tally(requirements=requirements, places=seated, votes=voters)
 
 
 def _fill(
@@ -153,11 +164,3 @@ def first_stage(requirements: Requirements, person: int, teams: Iterable[int]) -
         at for at, stage in enumerate(requirements.stages) if any(role.fits(person, teams) for role in stage.roles)
     )
     return next(fitting, None)
-
-
-def asked_now(count: Tally) -> list[int]:
-    """Return the ids of the teams, and the negated ids of the people, whose approval is needed now, for a queue."""
-    roles = count.needed
-    return sorted(
-        {*(each for role in roles for each in role.teams), *(-each for role in roles for each in role.people)}
-    )

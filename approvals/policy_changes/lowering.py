@@ -28,10 +28,6 @@ def _lower(before: Any, after: Any) -> bool:
     return bool(after < before)
 
 
-def _higher(before: Any, after: Any) -> bool:
-    return bool(after > before)
-
-
 def _off(before: Any, after: Any) -> bool:
     return bool(before and not after)
 
@@ -77,7 +73,6 @@ def _never(before: Any, after: Any) -> bool:
 
 # Setting -> (its words, whether a change of it is milder). Who decides, the stages and the rules are compared below.
 SETTINGS: dict[str, tuple[str, Milder]] = {
-    "denials": ("Rejections needed", _higher),
     "separation": ("Requester cannot approve", _off),
     "step_up": ("Require confirmation", _off),
     "step_up_method": ("Confirmation by", _not_passkey),
@@ -99,7 +94,7 @@ SETTINGS: dict[str, tuple[str, Milder]] = {
     "calendar_id": ("Counts working time of", _any),
     "withdraw_after": ("Withdraw if offline", _never),
 }
-STRUCTURE = frozenset({"quorum", "stages", "rules"})  # compared as requirements, not as columns
+STRUCTURE = frozenset({"quorum", "stages", "rules", "denials"})  # compared as requirements, or not read at all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,7 +188,6 @@ def asks_as_much(after: Requirements, before: Requirements) -> bool:
     """Tell whether a proposal is asked no less; deadlines aside."""
     return (
         covers(after.stages, before.stages)
-        and after.denials <= before.denials
         and after.step_up >= before.step_up
         and after.second_look >= before.second_look
         and after.auto <= before.auto

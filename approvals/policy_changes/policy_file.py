@@ -31,7 +31,7 @@ from approvals.policy.rules.written import Directory
 from checkpoints.admin.durations import spell_duration
 
 OFF = frozenset({"tokens_decide"})  # settings that a new policy has off, although older ones have them on
-WRITTEN_APART = frozenset({"stages", "rules", "escalation", "calendar_id"})  # not as their values are
+WRITTEN_APART = frozenset({"stages", "rules", "escalation", "calendar_id", "denials"})  # otherwise, or not at all
 PLAIN = tuple(name for name in SETTINGS if name not in WRITTEN_APART)
 KEYS = ("team", "name", "groups", "people", "stages", "rule", "escalation", "calendar", *PLAIN)
 MOST = 500  # policies

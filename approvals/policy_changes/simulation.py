@@ -142,4 +142,4 @@ def _asked(drafted: Policy, gate: Gate) -> Requirements:
 
 
 def _compared(needs: Requirements) -> tuple[object, ...]:
-    return (needs.stages, needs.denials, needs.step_up, needs.second_look, needs.auto)
+    return (needs.stages, needs.step_up, needs.second_look, needs.auto)

@@ -72,9 +72,9 @@ class BulkLine:
         if page.same_done:
             return str(DoneAlready())
         if not page.may_approve:
-            return str(AlreadySaid())
+            return page.agreement.unneeded or str(AlreadySaid())
         against = [each.name for each in page.agreement.voices if each.state == "rejected" and not each.you]
-        if len(against) >= page.agreement.denials:
+        if against:
             return str(RejectionStands(against[-1]))
         if page.card.unfilled(page.first):
             return "Something has to be filled in first. Open it."
@@ -135,15 +135,7 @@ class BulkLine:
         return self.page.future.back(step) if step else None
 
     def _rejecting(self, words: str, impact: Impact) -> str:
-        """Add what the rejection undoes; where it does not close the gate, say who has to reject too."""
-        left = self.page.agreement.left_to_reject()
-        others = (
-            "Nothing happens until one more person rejects"
-            if left == 1
-            else f"Nothing happens until {left} more people reject"
-        )
-        if left:
-            return others
+        """Add what the rejection undoes."""
         undone = impact_words.undone(impact)
         return f"{words}; {undone}" if undone else words
 
@@ -160,9 +152,8 @@ class BulkLine:
     def _mark(self) -> str:
         if self.approves:
             return self.page.choices.approval.shown
-        left = self.page.agreement.left_to_reject()
         ways = [each for each in (self._stop, self._back) if each is not None]  # which of them, the form says
-        return "".join(DecisionImpact(impact=each, rejects=True, left=left).mark for each in ways)
+        return "".join(DecisionImpact(impact=each).mark for each in ways)
 
 
 @dataclass(frozen=True)
@@ -203,7 +194,7 @@ class ResultLine:
             return "Rejected" if rejected else "Approved"
         if gate.settles_at is not None:
             return "Rejected, and can still be undone" if rejected else "Approved, and can still be undone"
-        return "Rejected by you, others must too" if rejected else "Approved by you, others must too"
+        return "Approved by you, others must too"
 
     @property
     def _otherwise(self) -> str:

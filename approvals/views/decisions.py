@@ -20,7 +20,7 @@ from approvals import errors
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
-from approvals.decisions.undoing.take_back import take_back
+from approvals.decisions.undo_window import take_back
 from approvals.models import Draft, Gate, Proposal
 from approvals.models.draft import MOST_CHARACTERS, NotKept
 from approvals.policy import step_up

@@ -24,7 +24,7 @@ from approvals.decisions.bulk.carrying_out import carry_out
 from approvals.decisions.bulk.orders import BulkChoice, BulkProgress, BulkSubmission
 from approvals.decisions.decision_impact import LENGTH
 from approvals.decisions.submission import MOST_NAMED, Submission
-from approvals.decisions.undoing.take_back import recorded, take_back_within
+from approvals.decisions.undo_window import recorded, take_back_within
 from approvals.models import Decision
 from approvals.policy.bulk import MOST
 from approvals.views.access import gate_or_404

@@ -142,9 +142,8 @@ class AgreementAnswer(ApiSchema):
 
     example: ClassVar = {
         "quorum": 2, "agreed": 1, "who": "anyone who may decide in Finance",
-        "needs": "Two of Finance, then one of Legal. Two rejections reject.",
-        "asked": "Now one of Finance. Then one of Legal.", "rules": ["By the rule “large”."], "denials": 1,
-        "rejected": 0,
+        "needs": "Two of Finance, then one of Legal. Each confirms who they are.",
+        "asked": "Now one of Finance. Then one of Legal.", "rules": ["By the rule “large”."], "rejected": 0,
     }  # fmt: skip
 
     quorum: int
@@ -160,8 +159,6 @@ class AgreementAnswer(ApiSchema):
     rules: list[str] = Field(validation_alias="why")
     """Sentences: which rules of the policy count, and which could not be evaluated, so that the strictest that they may
     ask is required."""
-    denials: int
-    """How many rejections reject it."""
     rejected: int
     """How many rejections count."""
     voices: list[Vote]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, ClassVar
 
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
@@ -23,9 +22,9 @@ from approvals.consequences.done_before import done_before
 from approvals.consequences.gate import GateImpacts
 from approvals.decisions.decision_impact import DecisionImpact, impact_of
 from approvals.decisions.prepared_decision import prepare
-from approvals.decisions.quorum import check_rejected, check_turn, left
 from approvals.decisions.submission import Submission
 from approvals.gates import preflight_facts
+from approvals.gates.projection import PendingVote, counting
 from approvals.gates.reading import read
 from approvals.models import Decision, Gate
 from approvals.policy import required
@@ -157,7 +156,7 @@ class DecisionPreview(ApiSchema):
 def get_gate_impacts(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     """Return the impact of each choice: what runs, may run, is kept, is undone, may be undone, and cannot be undone."""
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
-    iterable = [] if gate.status != Gate.Status.OPEN else choices_of(gate, others=_others(gate, reader), by=reader.pk)
+    iterable = [] if gate.status != Gate.Status.OPEN else choices_of(gate, by=reader.pk)
     items = [
         ChoiceImpact(choice=name, of=of, impact=ImpactAnswer.from_impact(impact), shown=made.mark, left=made.left)
         for name, of, made in iterable
@@ -176,17 +175,12 @@ def get_gate_impacts(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     return answer_json(ChoiceImpacts(items=items, done_before=before))
 
 
-def choices_of(gate: Gate, *, others: Sequence[Decision], by: int) -> Iterator[tuple[str, str, DecisionImpact]]:
-    """Yield (choice, its step or answer, its impact), in the order of the gate's page.
-
-    `others` are the votes that count beside the reader's, whose id is `by`.
-    """
+def choices_of(gate: Gate, *, by: int) -> Iterator[tuple[str, str, DecisionImpact]]:
+    """Yield (choice, its step or answer, its impact) for the reader with the id `by`, in the order of the page."""
     proposal = gate.standing()
     needs = required.of(proposal, gate.policy)
-    against = [other for other in others if other.rejects]
-    agreed = left(gate, needs, others, by=by)
-    anew = agreed if agreed == needs.slots - 1 else left(gate, needs, against, by=by)
-    rejected = left(gate, needs, against, by=by, rejecting=True)
+    ballot = PendingVote.of(gate, needs, counting(gate), by=by)
+    agreed, anew = ballot.after(needs).left, ballot.after(needs, anew=True).left
     card = proposal.card
     future = GateImpacts(gate, card, proposal.state_patch)
     if card.question is None:
@@ -196,14 +190,9 @@ def choices_of(gate: Gate, *, others: Sequence[Decision], by: int) -> Iterator[t
         more = agreed if standing in (None, choice["id"]) else anew
         yield "answer", choice["id"], DecisionImpact(impact=future.answering(choice["id"]), left=more)
     if gate.kind == Gate.Kind.REVIEW:
-        yield "stop", "", DecisionImpact(impact=future.stop(), rejects=True, left=rejected)
+        yield "stop", "", DecisionImpact(impact=future.stop())
         for step in reversed(card.back_to):
-            yield "back", step, DecisionImpact(impact=future.back(step), rejects=True, left=rejected)
-
-
-def _others(gate: Gate, reader: User) -> list[Decision]:
-    """List the votes of other people that count at the gate."""
-    return list(gate.decisions.filter(counts=True).exclude(user=reader))
+            yield "back", step, DecisionImpact(impact=future.back(step))
 
 
 @router.post("/{int:gate_id}/impacts", auth=DECIDE, response=DecisionPreview, summary="Preview a decision")
@@ -220,13 +209,9 @@ def preview_decision(request: HttpRequest, gate_id: GateId, decision: Decide) ->
     found.gate.saved = saved
     prepared = prepare(found, sent, by=reader)
     instead = prepared.next
-    votes = _others(prepared.gate, reader)
-    check_turn(prepared.gate, prepared.needs, votes, by=reader.pk)
-    others = [vote for vote in votes if instead is None or vote.rejects]
-    if not prepared.rejects:
-        check_rejected(prepared.will_need, others)
-    more = left(prepared.gate, prepared.will_need, others, by=reader.pk, rejecting=prepared.rejects)
-    made = impact_of(prepared).leaving(more)
+    ballot = PendingVote.of(prepared.gate, prepared.needs, counting(prepared.gate), by=reader.pk)
+    ballot.check(rejects=prepared.rejects, anew=instead is not None)
+    made = impact_of(prepared).leaving(prepared.left_after(ballot))
     preview = DecisionPreview(
         verdict=prepared.verdict, stands=instead is None, changed=list(instead.changed) if instead else [],
         impact=None if made.impact is None else ImpactAnswer.from_impact(made.impact), shown=made.mark, left=made.left,

@@ -50,7 +50,9 @@ SELECT json_build_object(
     FROM approvals_delegation gone JOIN auth_user one ON one.id = gone.person_id
     WHERE gate.status = 'open' AND gone.ended_at IS NULL AND gone.starts_at <= statement_timestamp()
       AND gone.ends_at > statement_timestamp() AND EXISTS (
-        SELECT FROM {_TEAMS} asked WHERE gone.person_id IN {right_in("asked.team_id", DECIDE_GATE)})
+        SELECT FROM {_TEAMS} asked WHERE gone.person_id IN {right_in("asked.team_id", DECIDE_GATE)}
+        UNION ALL SELECT FROM approvals_policy_people named
+        WHERE named.policy_id = gate.policy_id AND named.user_id = gone.person_id)
     ORDER BY gone.ends_at, gone.id LIMIT {_AWAY}),
   'may_add', EXISTS (SELECT FROM {right_in("gate.team_id", ADD_REVIEWERS)} may WHERE may.user_id = %s)
 ) FROM approvals_gate gate WHERE gate.id = %s

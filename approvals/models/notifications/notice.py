@@ -27,11 +27,13 @@ WHERE id IN (
   SELECT due.id FROM unnest(ARRAY[2, 1, 0]) level CROSS JOIN LATERAL (
     SELECT id FROM approvals_notice
     WHERE channel = $1 AND urgency = level AND status = 'pending' AND next_attempt_at <= statement_timestamp()
-      AND (busy_until IS NULL OR busy_until < statement_timestamp())
-    ORDER BY next_attempt_at, user_id, address_id, id LIMIT $2 FOR UPDATE SKIP LOCKED) due
+      AND {which}
+    ORDER BY {order}next_attempt_at, user_id, address_id, id LIMIT $2 FOR UPDATE SKIP LOCKED) due
   ORDER BY level DESC LIMIT $2)
 RETURNING id
 """
+_FRESH = _TAKE.format(which="busy_until IS NULL", order="")
+_ABANDONED = _TAKE.format(which="busy_until < statement_timestamp()", order="attempts, ")  # whose sender died
 _END = """
 UPDATE approvals_notice notice SET status = given.status, word = given.word, busy_until = NULL,
   reference = CASE WHEN given.reference = '' THEN notice.reference ELSE given.reference END,
@@ -72,10 +74,11 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
     def take(self, channel: str, most: int) -> list[Notice]:
         """Take the next due notices of a channel under a lease; of two senders the second gets others.
 
-        The most urgent come first.
+        The most urgent come first. One whose sender died is taken alone: it may be what killed them, and no other one
+        is to be counted as tried by that.
         """
-        found = [pk for (pk,) in run_sql(_TAKE, [channel, most, LEASE])]
-        known = {each.pk: each for each in self.select_related("user", "address").filter(pk__in=found)}
+        rows = run_sql(_ABANDONED, [channel, 1, LEASE]) or run_sql(_FRESH, [channel, most, LEASE])
+        known = {each.pk: each for each in self.select_related("user", "address").filter(pk__in=[pk for (pk,) in rows])}
         return sorted(known.values(), key=lambda each: (-each.urgency, each.pk))
 
     def end(self, ends: Sequence[NoticeEnd]) -> set[int]:
@@ -141,7 +144,7 @@ class Notice(models.Model):
         DROPPED = "dropped", "Not needed any more"
 
     event = models.BigIntegerField(null=True)  # the id of the event that it tells of; null: a digest, or a test
-    kind = models.CharField(max_length=10)  # see approvals.notifications.message.Kind
+    kind = models.CharField(max_length=10)  # see approvals.notifications.message.NoticeKind
     channel = models.CharField(max_length=12)
     user = models.ForeignKey(User, null=True, on_delete=models.CASCADE, related_name="+", db_index=False)
     team = models.ForeignKey(Group, null=True, on_delete=models.CASCADE, related_name="+")  # of a team's address

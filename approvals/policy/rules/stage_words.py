@@ -1,4 +1,4 @@
-"""Says in plain English who has to approve: "Two of Finance, then one of Legal. Two rejections reject."."""
+"""Says in plain English who has to approve: "Two of Finance, then one of Legal. Each confirms who they are."."""
 
 from __future__ import annotations
 
@@ -75,10 +75,8 @@ def chain(stages: Sequence[Stage], names: Names) -> str:
 
 
 def requirements(needs: Requirements, names: Names) -> str:
-    """Write all of it: `Two of Finance, then one of Legal. Two rejections reject.`."""
+    """Write all of it: `Two of Finance, then one of Legal. Each confirms who they are.`."""
     said = [chain(needs.stages, names)]
-    if needs.denials > 1:
-        said.append(capfirst(f"{number(needs.denials)} rejections reject"))
     if needs.step_up:
         said.append("Each confirms who they are")
     if needs.second_look:
@@ -152,15 +150,25 @@ def then_asked(count: Tally, names: Names) -> str:
     )
 
 
-def why_not_now(count: Tally, person: int, teams: Iterable[int], gate: Gate) -> str:
-    """Say to a reviewer whom this proposal does not ask, or not yet, who has to approve; "" to those who may."""
-    names = Names.at(gate)
-    first = first_stage(count.requirements, person, teams)
+def why_not_now(count: Tally, person: int, teams: Iterable[int], gate: Gate, *, approves: bool) -> str:
+    """Say to a reviewer whom this proposal does not ask, or not now, who has to approve; "" to those who may decide.
+
+    Whoever `approves` completes a place of the reached stage, or agrees to what is complete; to reject or edit, a role
+    in it or an earlier one is enough.
+    """
+    there = set(teams)
+    first = first_stage(count.requirements, person, there)
     if first is None:
-        return f"By this policy others decide this one: {chain(count.requirements.stages, names)}."
-    if first <= count.stage:
-        return ""
-    return f"Your turn comes later. First {stage(Stage(roles=tuple(count.needed)), names)} must approve."
+        return f"By this policy others decide this one: {chain(count.requirements.stages, Names.at(gate))}."
+    if first > count.stage:
+        return f"Your turn comes later. First {_now(count, gate)} must approve."
+    if approves and count.left and not count.asks(person, there):
+        return f"Your approval would complete nothing now. {capfirst(_now(count, gate))} must approve."
+    return ""
+
+
+def _now(count: Tally, gate: Gate) -> str:
+    return stage(Stage(roles=tuple(count.needed)), Names.at(gate))
 
 
 def awaited(gates: Sequence[Gate]) -> dict[int, str]:

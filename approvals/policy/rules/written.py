@@ -228,7 +228,6 @@ def _one_of(choices: Sequence[str]) -> Callable[[Any, Directory], str]:
 _KEYS: dict[str, tuple[str, Callable[[Any, Directory], Any]]] = {
     "approvals": ("quorum", _count),
     "stages": ("stages", _lines),
-    "rejections": ("denials", _count),
     "password": ("step_up", _switch),
     "second_look": ("second_look", _switch),
     "approve_automatically": ("auto", _switch),

@@ -97,7 +97,7 @@ def approval(
 
 def stop(impact: Impact, agreement: Agreement) -> WordedImpact:
     """Draw a rejection that ends the run."""
-    made = drawn(impact, "If you stop the run", people=_rejecting(agreement, ""))
+    made = drawn(impact, "If you stop the run", people=ImpactLine(effect="people", title=_closes(agreement.window)))
     first = ImpactLine(effect="run", title="Runs nothing", said="The run stops as rejected")
     done = [row for row in impact.kept if row.kind == "effect"]
     said = "Already done; this does not undo it"
@@ -110,19 +110,8 @@ def stop(impact: Impact, agreement: Agreement) -> WordedImpact:
 
 def back(impact: Impact, step: str, agreement: Agreement) -> WordedImpact:
     """Draw a rejection that sends the run back to `step` with feedback."""
-    closes = _rejecting(agreement, "The agent gets your feedback")
+    closes = ImpactLine(effect="people", title=_closes(agreement.window), said="The agent gets your feedback")
     return drawn(impact, f"If you send it back to “{impact.title_of(step)}”", people=closes, at_gate=False)
-
-
-def _rejecting(agreement: Agreement, said: str) -> ImpactLine:
-    """Say whether this rejection closes the gate, or how many more have to reject."""
-    left = agreement.left_to_reject()
-    if not left:
-        return ImpactLine(effect="people", title=_closes(agreement.window), said=said)
-    number = f"{agreement.denials - left} of {agreement.denials}"
-    people = "one more person rejects" if left == 1 else f"{left} more people reject"
-    words = f"Yours is rejection {number}. The gate stays open until {people}"
-    return ImpactLine(effect="people", title=number, said=words)
 
 
 def _closes(window: timedelta | None) -> str:

@@ -11,13 +11,13 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
 from approvals.english import count_of, join_names
+from approvals.gates.projection import PendingVote, judged, window_of
 from approvals.models import Decision, Gate, Proposal
-from approvals.policy import authority, authorship, enough_reviewers, required, tally
-from approvals.policy.authority import Seat
+from approvals.policy import authorship, enough_reviewers, required, tally
 from approvals.policy.requirements import Requirements
 from approvals.policy.rules import missing_policy, stage_words
 from approvals.policy.rules.stage_words import Names
-from approvals.policy.tally import CountedVote, Tally
+from approvals.policy.tally import Tally
 from checkpoints import actors
 from checkpoints.postgresql.prepared_rows import prepared_statement
 
@@ -62,7 +62,8 @@ class Agreement:
     why: Sequence[str] = ()  # the rules that say so
     asked: str = ""  # whose approval is needed now and later, in words; "" where everybody is asked alike
     turn: str = ""  # why the reader's turn comes later
-    would: Tally | None = None  # the count after an approval by the reader, where roles differ
+    unneeded: str = ""  # why the reader's approval would complete nothing now, though they may reject or edit
+    would: Tally | None = None  # the count after an approval by the reader, where they may decide
     anew: Tally | None = None  # the same on an edited proposal
     by_place: Mapping[tuple[int, int], str] = field(default_factory=dict)  # (stage, role) -> who fills it, in words
     words_after: tuple[str, str] = ("", "")  # who is needed after each of these
@@ -72,6 +73,7 @@ class Agreement:
     who: str = ""  # the people who may decide, in words
     lacking: str = ""  # why the people who may decide now are too few
     window: timedelta | None = None  # how long a decision may be undone before it takes effect
+    rejected: int = 0  # rejections that count
 
     @property
     def waiting(self) -> list[WaitingPlace]:
@@ -96,22 +98,7 @@ class Agreement:
 
     def then_asked(self, *, current: bool) -> str:
         """Say who is needed after the reader: `Still needed: one of Legal`; "" where everybody is asked alike."""
-        after = self.would if current else self.anew
-        return self.words_after[not current] if after else ""
-
-    @property
-    def denials(self) -> int:
-        return self.tally.requirements.denials
-
-    @property
-    def rejected(self) -> int:
-        """Return how many rejections count."""
-        return self.tally.rejections
-
-    def left_to_reject(self) -> int:
-        """Return how many more people have to reject after the reader."""
-        mine = self.mine is not None and self.mine.verdict == Decision.Verdict.REJECT
-        return max(self.denials - self.rejected - (0 if mine else 1), 0)
+        return self.words_after[not current]
 
 
 def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] | None = None) -> Agreement:
@@ -120,69 +107,50 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
     policy, needs, is_open = gate.policy, required.of(proposal, gate.policy), gate.status == Gate.Status.OPEN
     voices = [voice(decision, user=user, current=gate.proposal) for decision in decisions]
     counting = [d for d in decisions if d.counts and (d.proposal.number == gate.proposal or d.rejects)]
-    turns = is_open and not policy.plain
-    standings = authority.standings({user.pk, *(d.user_id for d in counting)}, gate) if turns else {}
-    seats = {d.user_id: authority.seat_of(d, standings[d.user_id], gate) for d in counting} if turns else {}
-    count = tally.tally(required.at(gate, needs), _votes(counting, seats)) if turns else _plain(needs, counting)
+    nothing = policy.plain and not counting  # to judge: all are asked alike, and nobody has voted
+    ballot = PendingVote.of(gate, needs, counting, by=user.pk) if is_open and not nothing else None
+    count = judged(gate, needs, counting, now=ballot.now).count if ballot else _counted(needs, counting)
+    may = ballot is not None and not ballot.seat.why_not
     who, lacking, mine = reviewers(gate, needs), "", next((d for d in counting if d.user_id == user.pk), None)
     if count.left > 0 and is_open:
         lacking = enough_reviewers.lacking(gate, needs, deciders)
     instead = [said] if (said := missing_policy.missing_at(gate)) else []
     made = Agreement(
         quorum=needs.slots, agreed=count.agreed, tally=count, voices=voices, mine=mine, who=who, lacking=lacking,
-        why=instead,
-        names=[each.name for each in voices if each.state == "approved"], window=policy.undo_window,
+        why=instead, rejected=sum(d.rejects for d in counting), window=window_of(policy, needs),
+        names=[each.name for each in voices if each.state == "approved"],
+        would=ballot.after(needs) if ballot and may else None,
+        anew=ballot.after(needs, anew=True) if ballot and may else None,
     )  # fmt: skip
-    if policy.plain and needs.denials == 1:
+    if policy.plain:
         return made
-    names = Names.at(gate)
-    why = stage_words.why(needs, edited=proposal.number > 1)
+    names, why = Names.at(gate), stage_words.why(needs, edited=proposal.number > 1)
     made = replace(made, needs=stage_words.requirements(needs, names), why=[*why, *instead])
-    used = {d.authority for d in counting if d.user_id != user.pk}
-    own = authority.seat(user.pk, standings[user.pk], gate, used=used) if turns else None
-    return _with_turns(made, gate, counting, own, seats, names) if own else made
+    return _with_turns(made, ballot, names) if ballot else made
 
 
-def _plain(needs: Requirements, counting: Sequence[Decision]) -> Tally:
-    """Count votes where all places are alike, or the gate is closed, by their number."""
+def _counted(needs: Requirements, counting: Sequence[Decision]) -> Tally:
+    """Count votes by their number. Of a closed gate: how their senders stand to it now is another question."""
     approving = [d for d in counting if not d.rejects]
     places = [tally.RolePlace(0, 0, needs.stages[0].roles[0])] * needs.slots
     filled = [*(d.authority for d in approving), *[None] * needs.slots][: needs.slots]
-    against = len({d.authority for d in counting if d.rejects})
-    return Tally(requirements=needs, places=tuple(zip(places, filled, strict=True)), rejections=against)
+    return Tally(requirements=needs, places=tuple(zip(places, filled, strict=True)))
 
 
-def _votes(counting: Sequence[Decision], seats: Mapping[int, Seat]) -> list[CountedVote]:
-    return [
-        CountedVote(person=d.authority, approves=not d.rejects, teams=seats[d.user_id].teams)
-        for d in counting
-        if not seats[d.user_id].why_not
-    ]
-
-
-def _with_turns(
-    made: Agreement, gate: Gate, counting: Sequence[Decision], own: Seat, seats: Mapping[int, Seat], names: Names
-) -> Agreement:
-    """Add what the reader's approval would come to, or why their turn comes later."""
-    needs, (why_not, teams, person) = made.tally.requirements, own
-    votes = [vote for vote in _votes(counting, seats) if vote.person != person]
-    mine = CountedVote(person=person, teams=teams)
-    would, anew = tally.tally(needs, [*votes, mine]), tally.tally(needs, [mine])
-    return replace(
-        made,
-        asked=stage_words.next_asked(made.tally, names) if needs.staged else "",
-        turn=why_not or stage_words.why_not_now(made.tally, person, teams, gate),
-        by_place={
-            (at, number): names.any_of(role)
-            for at, stage in enumerate(needs.stages)
-            for number, role in enumerate(stage.roles)
-        },
-        would=would,
-        anew=anew,
-        words_after=(stage_words.then_asked(would, names), stage_words.then_asked(anew, names))
-        if needs.staged
-        else ("", ""),
-    )
+def _with_turns(made: Agreement, ballot: PendingVote, names: Names) -> Agreement:
+    """Add who is asked, and why the reader's turn comes later."""
+    needs, turn = made.tally.requirements, ballot.seat.why_not or ballot.turn(approves=False)
+    made = replace(made, turn=turn, unneeded="" if turn else ballot.turn(approves=True))
+    if not needs.staged or made.would is None or made.anew is None:
+        return made
+    by_place = {
+        (at, number): names.any_of(role)
+        for at, stage in enumerate(needs.stages)
+        for number, role in enumerate(stage.roles)
+    }
+    after = stage_words.then_asked(made.would, names), stage_words.then_asked(made.anew, names)
+    asked = stage_words.next_asked(made.tally, names)
+    return replace(made, asked=asked, by_place=by_place, words_after=after)
 
 
 @prepared_statement

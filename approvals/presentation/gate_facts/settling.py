@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from approvals.english import join_names
-from approvals.models import Gate
+from approvals.models import Gate, Outcome
 
 from .agreement import Agreement, VoteLine
 
 CLOSED_BY = timedelta(seconds=15)  # after the end of the window
-HEADS: Mapping[str, str] = {
-    "approved": "Approved",
-    "edited": "Approved with an edit",
-    "mixed": "Decided action by action",
-    "answered": "Answered",
-    "rejected": "Rejected",
-}
-SHORT: Mapping[str, str] = {  # without its people
-    "approved": "Approved",
-    "edited": "Approved with an edit",
-    "mixed": "Decided",
-    "answered": "Answered",
-    "rejected": "Rejected",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +28,7 @@ class HeldDecision:
 
     @property
     def short(self) -> str:
-        return SHORT.get(self.kind, SHORT["mixed"])
+        return _short(self.kind)
 
     @property
     def icon(self) -> str:
@@ -56,10 +42,9 @@ def held(gate: Gate, agreement: Agreement, *, then: str, now: datetime) -> HeldD
     kind = gate.settles_as
     state = "rejected" if kind == "rejected" else "approved"
     counting = [voice for voice in agreement.voices if voice.state == state]
-    words = f"{HEADS.get(kind, HEADS['mixed'])} by {join_names(_names(counting))}."
     return HeldDecision(
         kind=kind,
-        words=words,
+        words=f"{Outcome.Kind(kind).label} by {join_names(_names(counting))}.",
         at=gate.settles_at,
         then=_rejection(agreement) if kind == "rejected" else then,
         mine=agreement.mine.pk if agreement.mine else 0,
@@ -71,7 +56,11 @@ def held(gate: Gate, agreement: Agreement, *, then: str, now: datetime) -> HeldD
 def short(gate: Gate) -> str:
     """Say in a word what was decided at a gate where that waits for the end of its undo window; else ""."""
     waits = gate.settles_at is not None and gate.status == Gate.Status.OPEN
-    return str(SHORT.get(gate.settles_as, SHORT["mixed"])) if waits else ""
+    return _short(gate.settles_as) if waits else ""
+
+
+def _short(kind: str) -> str:
+    return "Decided" if kind == Outcome.Kind.MIXED else str(Outcome.Kind(kind).label)
 
 
 def _names(voices: Sequence[VoteLine]) -> list[str]:

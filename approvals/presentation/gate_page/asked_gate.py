@@ -250,8 +250,8 @@ class AskedGate:
 
     @property
     def may_approve(self) -> bool:
-        """Tell whether the reader has not approved yet; after approving they can still edit or reject."""
-        return self.agreement.mine is None or self.agreement.mine.rejects
+        """Tell whether the reader's approval is needed, and not given yet; without it they can still edit or reject."""
+        return not self.agreement.unneeded and (self.agreement.mine is None or self.agreement.mine.rejects)
 
     @cached_property
     def agreement(self) -> agreement.Agreement:

@@ -106,8 +106,8 @@ class OfferedChoices:
         """Add to a worded impact what its form posts: the mark of what was shown, and the boxes to confirm."""
         impact = impact or self._expected(choice)
         now = self.page.agreement
-        left = now.left_to_reject() if rejects else max(now.left(current=current), 0)
-        binding = DecisionImpact(impact=impact, rejects=rejects, left=left)
+        left = 0 if rejects else max(now.left(current=current), 0)
+        binding = DecisionImpact(impact=impact, left=left)
         ticks = repeats.ticks(
             binding.repeats, run=self.page.gate.run_id, doing=str(DOING.get(choice, "This")),
             ticked=self.page.sent.confirm.get(choice, ()),

@@ -4652,7 +4652,7 @@ export interface components {
             /**
              * Needs
              * @description All that the proposal needs, in words; empty if any of those people may approve it.
-             * @example Two of Finance, then one of Legal. Two rejections reject.
+             * @example Two of Finance, then one of Legal. Each confirms who they are.
              */
             needs: string;
             /**
@@ -4669,12 +4669,6 @@ export interface components {
              *     ]
              */
             rules: string[];
-            /**
-             * Denials
-             * @description How many rejections reject it.
-             * @example 1
-             */
-            denials: number;
             /**
              * Rejected
              * @description How many rejections count.
@@ -11097,12 +11091,11 @@ export interface operations {
                      *         "quorum": 2,
                      *         "agreed": 1,
                      *         "who": "anyone who may decide in Finance",
-                     *         "needs": "Two of Finance, then one of Legal. Two rejections reject.",
+                     *         "needs": "Two of Finance, then one of Legal. Each confirms who they are.",
                      *         "asked": "Now one of Finance. Then one of Legal.",
                      *         "rules": [
                      *           "By the rule “large”."
                      *         ],
-                     *         "denials": 1,
                      *         "rejected": 0,
                      *         "voices": [
                      *           {
@@ -11713,12 +11706,11 @@ export interface operations {
                      *           "quorum": 2,
                      *           "agreed": 1,
                      *           "who": "anyone who may decide in Finance",
-                     *           "needs": "Two of Finance, then one of Legal. Two rejections reject.",
+                     *           "needs": "Two of Finance, then one of Legal. Each confirms who they are.",
                      *           "asked": "Now one of Finance. Then one of Legal.",
                      *           "rules": [
                      *             "By the rule “large”."
                      *           ],
-                     *           "denials": 1,
                      *           "rejected": 0,
                      *           "voices": [
                      *             {
@@ -11881,12 +11873,11 @@ export interface operations {
                      *           "quorum": 2,
                      *           "agreed": 1,
                      *           "who": "anyone who may decide in Finance",
-                     *           "needs": "Two of Finance, then one of Legal. Two rejections reject.",
+                     *           "needs": "Two of Finance, then one of Legal. Each confirms who they are.",
                      *           "asked": "Now one of Finance. Then one of Legal.",
                      *           "rules": [
                      *             "By the rule “large”."
                      *           ],
-                     *           "denials": 1,
                      *           "rejected": 0,
                      *           "voices": [
                      *             {

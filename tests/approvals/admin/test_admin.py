@@ -299,32 +299,32 @@ class World:
 def test_stages_are_written_in_lines_and_told_in_words() -> None:
     world = World()
     text = world.names("2 of {finance}\n1 of {legal} or @{mira} and 1 of {support}")
-    world.post(stages=text, denials=2)
+    world.post(stages=text)
     policy = world.newest()
     assert policy.version == 2
-    assert (policy.quorum, policy.denials) == (4, 2)
+    assert policy.quorum == 4
     assert {each.pk for each in policy.groups.all()} == {world.finance.pk, world.legal.pk, world.support.pk}
     assert [each.pk for each in policy.people.all()] == [world.mira.pk]
     answer = world.client.get(reverse("admin:approvals_policy_change", args=[policy.pk]))
     form, page = answer.context["adminform"].form.initial, answer.content.decode()
     assert (form["stages"], form["groups"], form["people"]) == (text, [], [])
-    told = "Two of {finance}, then one of {legal} or Mira Sandoval and one of {support}. Two rejections reject."
+    told = "Two of {finance}, then one of {legal} or Mira Sandoval and one of {support}."
     assert world.names(told) in page
 
 
 def test_rules_are_written_as_toml_held_by_the_audit_and_written_back() -> None:
     world = World()
-    world.post(rules=world.names(LARGE), people=[world.mira.pk], denials=2)
+    world.post(rules=world.names(LARGE), people=[world.mira.pk])
     policy = world.newest()
     data = json.loads(bytes(Event.objects.get(subject=f"policy:{policy.pk}", kind="policy.changed").data))
-    assert (data["people"], data["denials"], data["rules"]) == ([f"user:{world.mira.pk}"], 2, policy.rules)
+    assert (data["people"], data["rules"]) == ([f"user:{world.mira.pk}"], policy.rules)
     assert [rule.name for rule in required.rules_of(policy.rules)] == ["large"]
     own = required.own(policy)
     assert [(role.teams, role.people) for role in own.stages[0].roles] == [((), (world.mira.pk,))]
     form = world.form()
     assert form["rules"] == world.names(LARGE)
     assert (form["groups"], form["people"], form["stages"]) == ([], [world.mira.pk], "")
-    again = {name: form[name] for name in ("rules", "stages", "groups", "people", "quorum", "denials")}
+    again = {name: form[name] for name in ("rules", "stages", "groups", "people", "quorum")}
     world.post(**again)
     assert (world.newest().rules, world.newest().stages) == (policy.rules, policy.stages)
 
@@ -337,7 +337,6 @@ CANNOT_BE = [
     ("stages", "2 of Nobody", "Line 1: There is no team “Nobody”"),
     ("stages", "four eyes", "Line 1: “four eyes” is no role."),
     ("stages", "1 of {legal}\n9 of {finance}", "six of {finance} would be missing"),
-    ("denials", "0", "Ensure this value is greater than or equal to 1"),
 ]
 
 

@@ -51,6 +51,22 @@ def agrees(gate: Gate, person: User) -> bool:
     return mine
 
 
+def test_whom_a_policy_names_may_be_stood_in_for_under_that_policy_alone() -> None:
+    """The form offered it, the delegate was told so, and could decide nothing: only teams were lent."""
+    team, other = make_team(), make_user("Bo Elsewhere")
+    named = make_user("Mira Sandoval")
+    policy = make_policy(team, people=(named,), groups=())
+    gate, second = make_gate(policy=policy), make_gate(policy=make_policy(team, name="second", people=(named,)))
+    assert (agrees(gate, named), agrees(gate, other)) == (True, False)
+    lend(named, other, policies=[policy.name])
+    assert (agrees(gate, other), agrees(second, other)) == (True, False)
+    heard = access_as(other).groups
+    assert (f"named.{named.pk}..{policy.name}" in heard, f"named.{named.pk}" in heard) == (True, False)
+    decide(gate, other)
+    vote = Decision.objects.get(gate=gate)
+    assert (vote.on_behalf_of, Gate.objects.get(pk=gate.pk).status) == (named, "decided")
+
+
 def test_the_delegate_decides_what_the_person_could_and_the_vote_says_for_whom() -> None:
     team = make_team()
     gate, one, other = make_gate(team=team), ann(team), make_user("Bo Elsewhere")

@@ -141,7 +141,7 @@ def test_a_crash_between_the_steps_of_an_escalation_leaves_nothing_of_it(monkeyp
     make_due(gate)
     version = fresh(gate).version
     with monkeypatch.context() as broken:
-        broken.setattr(Gate, "say", lambda *args, **kwargs: 1 / 0)
+        broken.setattr(Gate, "entry", lambda *args, **kwargs: 1 / 0)
         assert Sweeper().escalate() == 0
     assert (fresh(gate).version, AddedTeam.objects.filter(gate=gate).count()) == (version, 0)
     assert Sweeper().escalate() == 1

@@ -12,7 +12,7 @@ from approvals.assignments import claims
 from approvals.decisions.bulk import orders
 from approvals.decisions.bulk.carrying_out import carry_out
 from approvals.decisions.bulk.orders import BulkChoice, BulkSubmission
-from approvals.decisions.undoing.take_back import take_back
+from approvals.decisions.undo_window import take_back
 from approvals.errors import Invalid
 from approvals.gates import closing
 from approvals.models import BulkOrder, Decision, Gate
@@ -140,27 +140,15 @@ def test_a_gate_that_somebody_is_on_or_has_rejected_is_not_listed_as_one_that_wi
     assert preview(signed_in(ann(team)), gates[1:], "reject").count('name="choice"') == 2
 
 
-def test_a_rejection_that_others_have_to_join_says_so_and_is_given_once() -> None:
-    """The list said that the runs stop, and offered the same rejection again."""
-    gates, client = alike(2, policy=make_policy(team := make_team(), denials=2)), signed_in(ann(team))
-    page = preview(client, gates, "reject")
-    assert page.count("Nothing happens until one more person rejects") == 4  # whether they are stopped or sent back
-    assert "The run stops as rejected" not in page
-    results = send(client, form(page, verdict="reject", then="stop", second_look=""))
-    assert results.count("Rejected by you, others must too") == 2
-    again = preview(client, gates, "reject")
-    assert again.count("You already rejected this.") == 2
-    assert 'name="choice"' not in again
-    assert preview(signed_in(bob(team)), gates, "reject").count("The run stops as rejected") == 2
-
-
-def test_an_approval_that_fills_no_place_does_not_close_the_gate_in_the_list() -> None:
+def test_an_approval_that_fills_no_place_is_not_offered_in_the_list() -> None:
     """The list said that the refund runs, though the next stage has to approve it."""
     team, legal = make_team(), make_team("Legal")
     stages = [{"roles": [{"quorum": 1, "groups": [each.pk], "people": []}]} for each in (team, legal)]
     [gate] = alike(1, policy=make_policy(team, stages=stages))
     decide(gate, bob(team))
-    assert "each once, after one more approval" in preview(signed_in(ann(team)), [gate])
+    page = preview(signed_in(ann(team)), [gate])
+    assert "Your approval would complete nothing now. One of Legal" in page
+    assert 'name="choice"' not in page
 
 
 def test_what_changed_since_the_list_is_refused_and_the_rest_is_decided() -> None:

@@ -17,6 +17,7 @@ from approvals.models import Decision, Gate, Outcome
 from checkpoints import actors
 from checkpoints.models import Checkpoint, Event, EventText, Hold
 from checkpoints.values import canonical_json
+from tests.approvals.decisions.undoing.windows import end_window, make_held
 from tests.factories import (
     ann,
     bob,
@@ -192,9 +193,10 @@ def test_a_rejection_says_all_that_is_missing_and_is_kept_as_an_attempt_unless_n
 def test_of_several_rejections_the_last_and_of_several_answers_the_same_one_count() -> None:
     """Its sender was shown that the run stops, and it went back to a step, as the first one had said."""
     for before, last in (({"then": "back"}, {"then": "stop"}), ({"then": "stop"}, {"then": "back"})):
-        gate = make_gate(policy=make_policy(make_team(), denials=2))
+        gate = make_held(make_team())
         decide(gate, ann(gate.team), "reject", **before)
         decide(gate, bob(gate.team), "reject", **last)
+        assert end_window(gate)
         outcome = Gate.objects.get(pk=gate.pk).outcome
         assert (outcome.then, outcome.back_to) == (last["then"], "propose" if last["then"] == "back" else "")
     team = make_team()

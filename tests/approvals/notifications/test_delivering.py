@@ -10,7 +10,7 @@ import pytest
 import redis
 from django.db.models.functions import Now
 
-from approvals.decisions.undoing.take_back import take_back
+from approvals.decisions.undo_window import take_back
 from approvals.gates import closing, remarks
 from approvals.models import ChannelState, Notice, NotificationPreference
 from approvals.models.notifications.notice import NoticeEnd

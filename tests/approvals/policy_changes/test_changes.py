@@ -96,7 +96,7 @@ def test_a_new_name_that_asks_less_than_every_policy_of_the_team_waits(team: Gro
 def test_the_built_in_default_is_a_measure_once_gates_were_opened_and_one_that_people_wrote_at_once() -> None:
     team = make_team()
     Policy.objects.named("", team=team)
-    assert isinstance(saved(team, writer("Ann"), quorum=1, denials=2), Policy)
+    assert isinstance(saved(team, writer("Ann"), quorum=1, separation=False), Policy)
     make_policy(team := make_team(), name="default", quorum=2)
     assert isinstance(saved(team, writer("Ann"), quorum=1), PolicyChange)
     team = make_team()

@@ -27,10 +27,10 @@ def stage(*roles: tuple[int, int]) -> Stage:
     return Stage(roles=tuple(Role(quorum=number, teams=(team,)) for number, team in roles))
 
 
-def terms(*stages: Stage, rules: tuple[Rule, ...] = (), denials: int = 1, **settings: Any) -> PolicyTerms:
+def terms(*stages: Stage, rules: tuple[Rule, ...] = (), **settings: Any) -> PolicyTerms:
     values = {name: getattr(Policy(), name) for name in SETTINGS if name not in lowering.STRUCTURE}
-    values |= {"denials": denials} | settings
-    own = Requirements(stages=stages or (stage((2, FINANCE)),), denials=denials, step_up=values["step_up"])
+    values |= settings
+    own = Requirements(stages=stages or (stage((2, FINANCE)),), step_up=values["step_up"])
     return PolicyTerms(settings=values, own=own, rules=rules)
 
 
@@ -45,7 +45,7 @@ def test_every_setting_is_compared_and_one_without_a_rule_is_milder_whenever_it_
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ({"denials": 1}, {"denials": 2}), ({"separation": True}, {"separation": False}),
+        ({"separation": True}, {"separation": False}),
         ({"step_up": True}, {"step_up": False}), ({"on_expiry": "expire"}, {"on_expiry": "approve"}),
         ({"on_expiry": "stop"}, {"on_expiry": "escalate"}),
         ({"on_expiry": "approve", "deadline": 2 * HOUR}, {"on_expiry": "approve", "deadline": HOUR}),
@@ -85,7 +85,7 @@ def test_a_stricter_rule_may_be_added_at_the_end_alone_and_more_people_is_milder
         Rule(name="large", when="amount > 9", require={"quorum": 3}),
         Rule(name="a", when="true", require={"quorum": 1}),
     )
-    other = Rule(name="b", when="true", require={"denials": 1})
+    other = Rule(name="b", when="true", require={"risk": "low"})
     assert milder(terms(), terms(rules=(strict,))) == []
     assert milder(terms(rules=(other,)), terms(rules=(other, strict))) == []
     assert milder(terms(rules=(other,)), terms(rules=(strict, other)))  # it hides the one behind it
@@ -97,7 +97,7 @@ def test_a_stricter_rule_may_be_added_at_the_end_alone_and_more_people_is_milder
     assert milder(terms(wider), terms()) == []
 
 
-@pytest.mark.parametrize("require", [{"deadline": 60}, {"on_expiry": "approve"}, {"denials": 2}])
+@pytest.mark.parametrize("require", [{"deadline": 60}, {"on_expiry": "approve"}])
 def test_a_rule_that_may_let_something_through_is_milder(require: dict[str, Any]) -> None:
     assert milder(terms(), terms(rules=(Rule(name="a", when="true", require=require),)))
 

@@ -127,7 +127,6 @@ groups = ["{earlier.name}", "{team.name}"]
 team = "{team.name}"
 name = "staged"
 stages = ["1 of {team.name} and 1 of {legal.name}", "1 of {legal.name} or @{ann.username}"]
-denials = 2
 hourly = "none"
 bulk_risk = "none"
 separation = false

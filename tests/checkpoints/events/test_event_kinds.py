@@ -103,7 +103,7 @@ def test_the_data_of_a_gates_events_are_those_that_are_declared() -> None:
         assert keys <= KINDS[event.kind].keys, event.kind
         now_and_then = {
             "dropped", "verdicts", "confirmed", "confirmed_by", "repeats", "replaces", "attempt", "second_look",
-            "on_behalf_of", "denials", "rules", "bulk", "asks", "named",
+            "on_behalf_of", "rules", "bulk", "asks", "named",
         }  # fmt: skip
         assert keys == KINDS[event.kind].keys - now_and_then or event.kind in ("decision.refused", "run.started"), (
             event.kind

@@ -9,7 +9,7 @@ from bs4 import BeautifulSoup, Tag
 # What the page of a policy posts.
 POLICY = {
     "quorum": 1, "separation": "on", "reason_required": "on", "tokens_decide": "on", "on_expiry": "expire",
-    "hourly": 120, "pause": "10 min", "denials": 1, "bulk_risk": "low", "auto_sample": 10, "leaves": "title",
+    "hourly": 120, "pause": "10 min", "bulk_risk": "low", "auto_sample": 10, "leaves": "title",
     "remind_share": 25, "step_up_method": "any",
 }  # fmt: skip
 UNSENT = ("submit", "button", "reset", "image", "file")

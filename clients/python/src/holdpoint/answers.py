@@ -219,7 +219,6 @@ class Agreement(Answer):
     needs: str = ""
     asked: str = ""
     rules: list[str] = []
-    denials: int = 1
     rejected: int = 0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from approvals.decisions.undoing.settle import settle
+from approvals.decisions.undo_window import settle
 from approvals.models import Gate
 from tests.factories import change_gate, make_gate, make_policy, unique
 
