@@ -107,7 +107,7 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
     policy, needs, is_open = gate.policy, required.of(proposal, gate.policy), gate.status == Gate.Status.OPEN
     voices = [voice(decision, user=user, current=gate.proposal) for decision in decisions]
     counting = [d for d in decisions if d.counts and (d.proposal.number == gate.proposal or d.rejects)]
-    nothing = policy.plain and not counting  # to judge: all are asked alike, and nobody has voted
+    nothing = policy.plain and (gate.settles_at or not counting)  # to judge now: all are asked alike
     ballot = PendingVote.of(gate, needs, counting, by=user.pk) if is_open and not nothing else None
     count = judged(gate, needs, counting, now=ballot.now).count if ballot else _counted(needs, counting)
     may = ballot is not None and not ballot.seat.why_not
