@@ -8,6 +8,7 @@ the other deciders waiting until this transaction ends. A refusal rolls everythi
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -82,7 +83,8 @@ def decide(
     except DecisionRefused as refusal:
         record_refusal(gate, submission, by, refusal)
         if isinstance(refusal, NotAllowed) and gate.awaits:
-            look_again(gate.pk)
+            with suppress(NotVerified):  # the refusal is what they hear of
+                look_again(gate.pk)
         raise
     except NotVerified as fault:
         frozen = NotVerifiable()
@@ -197,7 +199,7 @@ def _follow(prepared: PreparedDecision, ballot: PendingVote, decision: Decision,
         **evidence.decided(gate, proposal, decision),
     }
     told = gate.entry("gate.decided", by=actors.of_user(decision.user), data=data, text=submission.comment)
-    votes = [*([] if prepared.next else ballot.others), decision]
+    votes = [*(each for each in ballot.others if each.rejects or not prepared.next), decision]
     verdict = judged(gate, needs, votes, now=ballot.now)
     beside = ending.with_vote(gate.pk, by=decision.user_id)
     project(gate, proposal, needs, votes, verdict, told=[told], beside=beside)
@@ -217,14 +219,9 @@ def _supersede(prepared: PreparedDecision, following: NextProposal, by: User) ->
         gate.risk = risk
         Gate.objects.filter(pk=gate.pk).update(risk=risk)
     made = Proposal.objects.create(
-        gate=gate,
-        number=gate.supersede(),
-        body=encode_canonical(body),
-        digest=binding.seen(body),
-        by=by,
-        patch=encode_canonical(following.patch),
-        requirements=required.frozen(gate.policy, prepared.will_need),
-    )
+        gate=gate, number=gate.supersede(), by=by, body=encode_canonical(body), digest=binding.seen(body),
+        patch=encode_canonical(following.patch), requirements=required.frozen(gate.policy, prepared.will_need),
+    )  # fmt: skip
     data = {"kind": following.kind, "proposal": made.number, "actions": list(following.changed), "lapsed": lapsed}
     data |= {"users": users}  # who is asked again
     data |= evidence.opened(gate, made)
@@ -238,20 +235,13 @@ def _write(prepared: PreparedDecision, by: User, **columns: Any) -> Decision:
     proposal = _supersede(prepared, prepared.next, by) if prepared.next else prepared.proposal
     card = proposal.card
     decision = Decision(
-        gate=prepared.gate,
-        proposal=proposal,
-        user=by,
-        verdict=prepared.verdict,
+        gate=prepared.gate, proposal=proposal, user=by, verdict=prepared.verdict, seen=submission.seen,
         verdicts=encode_canonical(prepared.by_action.verdicts if prepared.by_action else _alike(prepared, proposal)),
-        then=submission.then if prepared.rejects else "",
-        back_to=back_to(submission, card),
+        then=submission.then if prepared.rejects else "", back_to=back_to(submission, card),
         answer=encode_canonical(proposal.content["answer"] if prepared.verdict == Verdict.ANSWER else None),
         preconditions=encode_canonical(added(submission, card)),
-        comment=submission.comment.encode(errors="replace"),
-        seen=submission.seen,
-        key=submission.key,
-        **columns,
-    )
+        comment=submission.comment.encode(errors="replace"), key=submission.key, **columns,
+    )  # fmt: skip
     insert_rows([decision])
     return decision
 
@@ -271,11 +261,6 @@ def record_refusal(gate: Gate, submission: Submission, by: User, refusal: Decisi
     data = {"kind": refusal.code, "verdict": known, **refusal.facts()}
     with transaction.atomic(durable=True):
         event_log.record(
-            "decision.refused",
-            subject=gate.subject,
-            by=actors.of_user(by),
-            run=gate.run,
-            team_id=gate.team_id,
-            version=gate.version,
-            data=data,
-        )
+            "decision.refused", subject=gate.subject, by=actors.of_user(by), run=gate.run, team_id=gate.team_id,
+            version=gate.version, data=data,
+        )  # fmt: skip

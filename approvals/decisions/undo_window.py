@@ -20,7 +20,8 @@ from approvals.consequences.gate import GateImpacts
 from approvals.errors import DecisionRefused, NotAllowed, NothingToUndo, NoUndo, TokenMayNotDecide, UndoTooLate
 from approvals.gates.projection import counting, judged, project, reconsider
 from approvals.gates.reading import GateReading, read
-from approvals.models import Decision, Gate, Outcome
+from approvals.impact import Impact
+from approvals.models import Decision, Gate
 from approvals.policy import required
 from checkpoints import actors, crash_points
 from checkpoints.access import token_scope
@@ -103,30 +104,30 @@ def settle(gate: Gate) -> bool:
         evidence.check_voices(gate, votes)
         if ahead and impact_sources.stamp_of(gate.run) != stamp:
             ahead = _ahead(reading, votes)
-        last, needs = _last(gate, votes), required.of(standing, gate.policy)
-        barred = {last.pk: MORE} if last and ahead and _does_more(ahead, last, gate) else {}
-        project(gate, standing, needs, votes, judged(gate, needs, votes, barred=barred), over=True)
+        needs, barred = required.of(standing, gate.policy), dict[int, str]()
+        while (verdict := judged(gate, needs, votes, barred=barred)).end is not None:
+            last = next(vote for vote in votes if vote.pk == verdict.end.votes[-1])
+            if last.pk not in ahead or not _does_more(ahead[last.pk], last, gate):
+                break
+            barred[last.pk] = MORE  # what is left is judged again: it may be another vote that was shown less, too
+        project(gate, standing, needs, votes, verdict, over=True)
         crash_points.point("after_settled", gate.step)
     return True
 
 
-def _last(gate: Gate, votes: Sequence[Decision]) -> Decision | None:
-    """Return the last vote of the kind that ends the gate."""
-    rejected = gate.settles_as == Outcome.Kind.REJECTED
-    return next((vote for vote in reversed(votes) if vote.rejects == rejected), None)
+def _ahead(reading: GateReading, votes: Sequence[Decision]) -> dict[int, DecisionImpact]:
+    """Return, by vote, what it would do now as the last; none where nothing was shown, and nothing can be repeated."""
+    standing = reading.proposal
+    future = GateImpacts(reading.gate, standing.card, standing.state_patch)
 
+    def of(vote: Decision) -> Impact | None:
+        if vote.rejects:
+            return future.back(vote.back_to) if vote.back_to else future.stop()
+        if standing.card.question is not None:
+            return future.answering(str((standing.content["answer"] or {}).get("choice", "")))
+        return future.approve()
 
-def _ahead(reading: GateReading, votes: Sequence[Decision]) -> DecisionImpact | None:
-    """Return what the decision would do now; None where nobody was shown anything, and nothing can be repeated."""
-    gate, standing, vote = reading.gate, reading.proposal, _last(reading.gate, votes)
-    if vote is None or not (vote.shown or reading.acted):
-        return None
-    future = GateImpacts(gate, standing.card, standing.state_patch)
-    if vote.rejects:
-        return DecisionImpact(impact=future.back(vote.back_to) if vote.back_to else future.stop())
-    if standing.card.question is not None:
-        return DecisionImpact(impact=future.answering(str((standing.content["answer"] or {}).get("choice", ""))))
-    return DecisionImpact(impact=future.approve())
+    return {each.pk: DecisionImpact(impact=of(each)) for each in votes if each.shown or reading.acted}
 
 
 def _does_more(ahead: DecisionImpact, vote: Decision, gate: Gate) -> bool:

@@ -39,8 +39,9 @@ SELECT unnest(ARRAY[
   CASE WHEN gates.team IS NULL AND policy.name IS NULL THEN concat('reviewers.', lent.team_id)
     ELSE concat('lent.', lent.team_id, '.', gates.team, '.', policy.name) END])
 FROM approvals_lent lent {_WITHIN}
-UNION SELECT CASE WHEN gates.team IS NULL AND policy.name IS NULL THEN concat('named.', lent.person_id)
-  ELSE concat('named.', lent.person_id, '.', gates.team, '.', policy.name) END
+UNION SELECT unnest(ARRAY[concat('lends.', lent.person_id),
+  CASE WHEN gates.team IS NULL AND policy.name IS NULL THEN concat('named.', lent.person_id)
+    ELSE concat('named.', lent.person_id, '.', gates.team, '.', policy.name) END])
 FROM approvals_lending lent {_WITHIN})"""  # noqa: S608 - constants
 
 

@@ -70,10 +70,10 @@ WHERE id = $1 AND status = 'open'
   AND ($3::int IS NULL OR proposal = $3::int AND (deadline IS NULL OR deadline > statement_timestamp()))
   AND (NOT $4::boolean OR deadline <= statement_timestamp() AND settles_at IS NULL)
   AND ($5::int IS NULL OR version = $5 AND settles_at <= statement_timestamp())
-RETURNING status, version, proposal, deadline, closed_at, settles_at, settles_as, ending, awaits
+RETURNING status, version, proposal, deadline, closed_at, settles_at, settles_as, ending, awaits, risk
 """
 _MOVED = (  # as it returns them
-    "status", "version", "proposal", "deadline", "closed_at", "settles_at", "settles_as", "ending", "awaits",
+    "status", "version", "proposal", "deadline", "closed_at", "settles_at", "settles_as", "ending", "awaits", "risk",
 )  # fmt: skip
 # $2 whose approval is asked for, $3 and $4 the kind and the digest of the end that waits or "", $5 its undo window or
 # null: the end that waits already goes on waiting as long as it did.

@@ -83,7 +83,7 @@ def reason_for(kind: NoticeKind, gate: Gate, *, again: bool, handed: bool, by: s
     match kind:
         case NoticeKind.ASKED if again:
             return f"You get this because your earlier decision on this gate of {team} no longer counts."
-        case NoticeKind.MENTION if handed:
+        case NoticeKind.ASKED | NoticeKind.MENTION if handed:
             return f"You get this because {by or 'somebody'} asked you to act on this gate of {team}."
         case NoticeKind.ASKED | NoticeKind.REMINDER:
             return f"You get this because you may decide this gate of {team}."

@@ -183,7 +183,7 @@ class _Facts:
         settings = self.settings.get(notice.user_id or 0)
         if notice.gate_id and gate is None:
             return "removed"
-        if gate is not None and kind in (*ASKING, NoticeKind.HANDOVER) and gate.status != Gate.Status.OPEN:
+        if gate is not None and gate.status != Gate.Status.OPEN and self._asks_to_act(notice):
             return gate.status
         if gate is None and kind == NoticeKind.HANDOVER and notice.event not in self.away:
             return "back"
@@ -201,6 +201,10 @@ class _Facts:
         if choices.wants(settings, kind, notice.channel, gate.risk if gate else "medium"):
             return ""
         return "" if kind == NoticeKind.DECIDED and channel.updates and self.earlier(notice) else "not_wanted"
+
+    def _asks_to_act(self, notice: Notice) -> bool:
+        event = self.events.get(notice.event or 0)
+        return notice.kind in (*ASKING, NoticeKind.HANDOVER) or (event is not None and event.kind == HANDED)
 
     def _sees(self, notice: Notice) -> bool:
         """Tell whether the person may see what the notice tells of."""
@@ -238,8 +242,8 @@ class _Facts:
         event = self.events.get(notice.event or 0)
         named = event is not None and notice.user_id in ToldEvent(event, gate.pk).users
         handed = event is not None and event.kind == HANDED and named
-        tells = event is not None and kind in (NoticeKind.MENTION, NoticeKind.HANDOVER) and building.may_name(gate)
-        by = event.actor_name if event and tells else ""
+        tells = handed or kind in (NoticeKind.MENTION, NoticeKind.HANDOVER)
+        by = event.actor_name if event and tells and building.may_name(gate) else ""
         stuck = event is not None and event.kind == NOT_RUN
         again = event is not None and event.kind in LAPSED
         key = (gate.pk, kind, notice.urgency, f"{by}{stuck}{again}{handed}")

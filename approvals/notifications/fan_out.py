@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from approvals.gates.reading import with_reviewers
@@ -82,7 +84,7 @@ class NoticeBatch:
     runs: dict[int, Run]
     deciders: dict[int, set[int]]  # by gate
     voted: set[tuple[int, int]]  # (gate, person) who decided what has not run
-    known: dict[int, set[tuple[int, str, int | None]]]  # by gate: who was asked, by which channel and address
+    known: dict[int, set[tuple[int | None, str, int | None]]]  # by gate: who was asked, by which channel and address
     settings: dict[int, NotificationPreference]
     addresses: dict[tuple[int, str], list[NoticeAddress]]  # by person and channel
     teams: dict[int, list[int]]  # by gate: its own, and those added to its reviewers
@@ -173,12 +175,13 @@ class NoticeBatch:
         if kind == TAKEN_OVER and gate.status == Gate.Status.OPEN:
             for person in told.users:
                 yield from self._each(told, gate, NoticeKind.HANDOVER, person)
-        if kind == HANDED and gate.status == Gate.Status.OPEN:
+        if kind in (HANDED, *LAPSED) and gate.status == Gate.Status.OPEN:
             for person in sorted(set(told.users) - {told.actor}):
-                yield from self._each(told, gate, NoticeKind.MENTION, person)
-        if kind in LAPSED and gate.status == Gate.Status.OPEN:
-            for person in sorted((set(told.users) & self.deciders[gate.pk]) - {told.actor}):
-                yield from self._each(told, gate, NoticeKind.ASKED, person)
+                if person in self.deciders[gate.pk]:
+                    self.pending.add((gate.pk, person))
+                    yield from self._each(told, gate, NoticeKind.ASKED, person)
+                elif kind == HANDED:  # before their turn
+                    yield from self._each(told, gate, NoticeKind.MENTION, person)
         if kind == NOT_RUN:
             for person in {who for at, who in self.voted if at == gate.pk} | {_starter(gate.run) or 0}:
                 yield from self._each(told, gate, NoticeKind.MY_RUN, person)
@@ -199,6 +202,7 @@ class NoticeBatch:
         for channel in self.channels:
             for each in self._shared(gate, channel.name):
                 if not any(at == each.id for _, name, at in known if name == channel.name):
+                    known.add((None, channel.name, each.id))
                     yield self._notice(told, NoticeKind.ASKED, each, gate)
         known |= {(person, "", None) for person in self.deciders[gate.pk]}
 
@@ -226,9 +230,9 @@ class NoticeBatch:
         for channel in self.channels:
             if not channel.updates:
                 continue
-            for person, name, at in sorted(asked, key=str):
+            for whom, name, at in sorted(asked, key=str):
                 if name == channel.name:
-                    where = [*self.addresses.get((person, name), ()), *self._shared(gate, name)]
+                    where = [*self.addresses.get((whom or 0, name), ()), *self._shared(gate, name)]
                     yield from (self._notice(told, NoticeKind.DECIDED, each, gate) for each in where if each.id == at)
 
     def _shared(self, gate: Gate, name: str) -> list[NoticeAddress]:
@@ -279,7 +283,8 @@ def _newly_asked(
 def _waiting_for(gates: Collection[int]) -> set[tuple[int | None, int | None]]:
     if not gates:
         return set()
-    asking = Notice.objects.pending().filter(gate__in=gates, kind=NoticeKind.ASKED)
+    free = Q(busy_until__isnull=True) | Q(busy_until__lt=Now())  # one that somebody sends may be dropped just now
+    asking = Notice.objects.pending().filter(free, gate__in=gates, kind=NoticeKind.ASKED)
     return set(asking.values_list("gate_id", "user_id"))
 
 

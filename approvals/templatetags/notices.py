@@ -33,7 +33,7 @@ KINDS: dict[NoticeKind, dict[str, str]] = {
     },
     NoticeKind.REMINDER: {"title": "Reminder", "when": "when its deadline is near and you have not decided"},
     NoticeKind.DECIDED: {"title": "How it ended", "when": "when a gate that you were asked about ends"},
-    NoticeKind.MENTION: {"title": "Mention", "when": "when somebody writes your name at a gate"},
+    NoticeKind.MENTION: {"title": "Mention", "when": "when somebody writes your name at a gate, or hands it to you"},
     NoticeKind.HANDOVER: {
         "title": "Handover",
         "when": "when somebody takes over a gate that you claimed, or names you to decide while they are away",

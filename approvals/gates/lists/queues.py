@@ -66,8 +66,9 @@ TEAM_LENDS = "approvals_lentteam lent JOIN (SELECT a.id) of ON of.id = lent.adde
 # Of a gate with roles, only people who are asked now, see approvals.policy.tally, and who decides for one of them.
 ASKED = f"""
   AND (cardinality(g.awaits) = 0 OR g.awaits && (ARRAY{teams_with("%s", DECIDE_GATE)}::bigint[] || -(%s::bigint))
-    OR s.lent AND EXISTS (SELECT FROM approvals_lent l WHERE l.delegate_id = %s AND l.team_id = ANY(g.awaits))
-    OR s.lent AND EXISTS (SELECT FROM approvals_lending l WHERE l.delegate_id = %s AND -l.person_id = ANY(g.awaits)))
+    OR s.lent AND g.awaits && ARRAY(
+      SELECT team_id::bigint FROM approvals_lent WHERE delegate_id = %s
+      UNION ALL SELECT -person_id::bigint FROM approvals_lending WHERE delegate_id = %s))
 """  # noqa: S608 - constants
 WAITS = """
   AND g.settles_at IS NULL AND (g.deadline IS NULL OR g.deadline > statement_timestamp())

@@ -32,8 +32,9 @@ WHERE id IN (
   ORDER BY level DESC LIMIT $2)
 RETURNING id
 """
-_FRESH = _TAKE.format(which="busy_until IS NULL", order="")
-_ABANDONED = _TAKE.format(which="busy_until < statement_timestamp()", order="attempts, ")  # whose sender died
+_DIED = "busy_until < statement_timestamp() AND attempts {} 2"  # whose sender died, once or more often
+_FRESH = _TAKE.format(which=f"(busy_until IS NULL OR {_DIED.format('<')})", order="")
+_SUSPECT = _TAKE.format(which=_DIED.format(">="), order="attempts, ")
 _END = """
 UPDATE approvals_notice notice SET status = given.status, word = given.word, busy_until = NULL,
   reference = CASE WHEN given.reference = '' THEN notice.reference ELSE given.reference END,
@@ -74,10 +75,10 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
     def take(self, channel: str, most: int) -> list[Notice]:
         """Take the next due notices of a channel under a lease; of two senders the second gets others.
 
-        The most urgent come first. One whose sender died is taken alone: it may be what killed them, and no other one
-        is to be counted as tried by that.
+        The most urgent come first. One whose senders died twice is taken alone, after all others: it may be what killed
+        them, and no other one is to be counted as tried by that.
         """
-        rows = run_sql(_ABANDONED, [channel, 1, LEASE]) or run_sql(_FRESH, [channel, most, LEASE])
+        rows = run_sql(_FRESH, [channel, most, LEASE]) or run_sql(_SUSPECT, [channel, 1, LEASE])
         known = {each.pk: each for each in self.select_related("user", "address").filter(pk__in=[pk for (pk,) in rows])}
         return sorted(known.values(), key=lambda each: (-each.urgency, each.pk))
 
@@ -195,9 +196,9 @@ class Notice(models.Model):
         return f"{self.pk}.{int(self.created_at.timestamp())}"
 
 
-def known_to(gates: Collection[int]) -> dict[int, set[tuple[int, str, int | None]]]:
+def known_to(gates: Collection[int]) -> dict[int, set[tuple[int | None, str, int | None]]]:
     """Return, by gate, the (person, channel, address) that were asked about it, or are about to be."""
-    found: dict[int, set[tuple[int, str, int | None]]] = {}
+    found: dict[int, set[tuple[int | None, str, int | None]]] = {}
     sql = (
         "SELECT gate_id, user_id, channel, address_id FROM approvals_notice WHERE gate_id = ANY($1) AND kind = 'asked'"
     )

@@ -183,8 +183,6 @@ def _rule(at: int, said: dict[str, Any], directory: Directory, taken: set[str]) 
             require[stored] = read(value, directory)
         except WrongText as wrong:
             raise WrongText(f"{where}, {key}: {wrong}") from None
-    if not require:
-        raise WrongText(f"{where}: say what it asks, for example approvals = 2.")
     if "stages" in require and "quorum" in require:
         raise WrongText(f"{where}: write approvals or stages; stages say how many.")
     return Rule(name=name, when=when, require=require)

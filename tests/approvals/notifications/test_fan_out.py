@@ -186,7 +186,7 @@ def test_whoever_a_gate_is_handed_to_is_told_though_they_were_asked_before() -> 
     Notice.objects.filter(gate=gate).update(status="sent", next_attempt_at=None)
     giver.user_permissions.add(Permission.objects.get(codename="add_reviewers"))
     for to, told, kind, words in (
-        (taker, taker, "mention", "Ann Okafor asked you to act on this gate"),
+        (taker, taker, "asked", "Ann Okafor asked you to act on this gate"),
         (leads, lead, "asked", "because you may decide this gate"),
     ):
         reassign(gate, to=to, reason="Too much for us.", by=giver)

@@ -108,26 +108,20 @@ class DecisionMachine(RuleBasedStateMachine):
         asked = tuple(
             tuple(
                 AskedRole(
-                    count,
-                    frozenset(self.teams[each].pk for each in teams),
-                    frozenset(self.people[each].pk for each in people),
+                    count, frozenset(self.teams[at].pk for at in teams), frozenset(self.people[at].pk for at in named)
                 )
-                for count, teams, people in stage
+                for count, teams, named in stage
             )
             for stage in stages
         )
         alone = sum(role.number for stage in asked for role in stage) == 1
         said: dict[str, Any] = {"undo_window": WINDOW} if window and alone else {}
         said |= {"escalation": [{"team": self.teams[2].pk, "after": 3600, "extend": None}]} if level else {}
-        written = [
-            {
-                "roles": [
-                    {"quorum": role.number, "groups": sorted(role.teams), "people": sorted(role.people)}
-                    for role in stage
-                ]
-            }
+        roles = [
+            [{"quorum": role.number, "groups": sorted(role.teams), "people": sorted(role.people)} for role in stage]
             for stage in asked
         ]
+        written = [{"roles": each} for each in roles]
         self.window = bool(window and alone)
         self.policy = make_policy(self.teams[0], name=unique("p"), stages=written, **said)
         by = None if starter is None else self.people[starter]
