@@ -20,5 +20,6 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.AddField("gate", "ending", models.CharField(db_default="", default="", max_length=64)),
+        migrations.AlterField("policy", "denials", models.PositiveSmallIntegerField(db_default=1, default=1)),
         migrations.RunPython(name_policies, migrations.RunPython.noop),
     ]

@@ -164,9 +164,8 @@ class Policy(models.Model):
     # Whoever they name is among the groups and people too.
     stages = models.TextField(default="", db_default="", blank=True)
     rules = models.TextField(default="", db_default="", blank=True)
-    denials = models.PositiveSmallIntegerField(
-        default=1, db_default=1
-    )  # not read: one rejection rejects; events cover it
+    # Not read: one rejection rejects. The events of policies cover it.
+    denials = models.PositiveSmallIntegerField(default=1, db_default=1)
     quorum = models.PositiveSmallIntegerField(default=1, validators=[MinValueValidator(1)])
     separation = models.BooleanField(default=True)  # who started the run, or owns the asking token, may not decide
     deadline = models.DurationField(null=True, blank=True)

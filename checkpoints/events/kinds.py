@@ -89,12 +89,13 @@ gate.edited | gate | an edit or an answer replaced the proposal; earlier approva
     answer, mixed), `proposal`, `actions`, `lapsed` (how many), `users` (whose approvals lapsed, without the
     editor), `seen` (the digest of the proposal), `rows`, `proof`
 gate.decided | gate | one reviewer's decision was recorded; their comment is the event's text | {_GATE}, `kind`
-    (approve, edit, reject, answer, mixed), `verdicts` (by action, if mixed), `proposal`, `quorum`,
-    `rules` (names of the policy's rules that count, if any), `confirmed` (when its person confirmed who they are, if the policy requires it), `confirmed_by` (password, passkey, code),
-    `repeats` (the effects, by number, that were performed before and may be performed again), `dropped` (the
-    preselected preconditions, by id, that do not apply), `second_look` (true, if fast approvals or a rule required
-    it), `seen` (the digest of the proposal), `rows`, `proof`, `on_behalf_of` (the id of the person who was away,
-    whose authority was used), `bulk` (the number of the bulk decision, if it was part of one)
+    (approve, edit, reject, answer, mixed), `verdicts` (by action, if mixed), `proposal`, `quorum`, `rules` (names of
+    the policy's rules that count, if any), `confirmed` (when its person confirmed who they are, if the policy
+    requires it), `confirmed_by` (password, passkey, code), `repeats` (the effects, by number, that were performed
+    before and may be performed again), `dropped` (the preselected preconditions, by id, that do not apply),
+    `second_look` (true, if fast approvals or a rule required it), `seen` (the digest of the proposal), `rows`,
+    `proof`, `on_behalf_of` (the id of the person who was away, whose authority was used), `bulk` (the number of the
+    bulk decision, if it was part of one)
 gate.asks | gate | the gate asks others for their approval than before: its policy's next stage, or a place of which the
     vote lapsed | {_GATE}, `asks` and `before` (ids of teams, and negated ids of people), `seen`, `rows`, `proof`
 gate.lapsed | gate | a count found votes of people who may no longer decide, or who approved before an effect was
