@@ -2,8 +2,7 @@
 
 It is asked after every move: a vote, an edit, an undo, the end of an undo window, a team that was added, a refusal. An
 approval fills one place of what the proposal needs, a rejection rejects, and either counts only while its sender may
-decide. Everybody whose approval would complete one more place of the reached stage is asked for it; nobody fills a
-place of a later stage ahead of its turn.
+decide. Everybody whose approval would complete one more place of the reached stage is asked for it, and nobody else.
 """
 
 from __future__ import annotations
