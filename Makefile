@@ -59,7 +59,7 @@ check: node ## style, types, import layers, migrations in step, names, the ceili
 	@$(VENV)/bin/lint-imports
 	@$(PY) -m tests.house.code_lines
 	@$(PY) -m tests.house.names
-	@$(CHECK_ENV) DJANGO_SETTINGS_MODULE=config.checking $(PY) manage.py makemigrations --check --dry-run
+	@$(CHECK_ENV) DJANGO_SETTINGS_MODULE=config.settings_of_make_check $(PY) manage.py makemigrations --check --dry-run
 
 types: node ## write the TypeScript client's types from the API's description
 	@$(CHECK_ENV) $(PY) -m tests.clients.typescript.node types

@@ -162,7 +162,7 @@ def write_reference() -> str:
 if __name__ == "__main__":
     import django
 
-    os.environ["DJANGO_SETTINGS_MODULE"] = "config.checking"
+    os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings_of_make_check"
     django.setup()
     from agents.api.interface import api
 

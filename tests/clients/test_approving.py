@@ -13,6 +13,7 @@ from typing import Any
 
 import holdpoint
 import pytest
+from django.db.models.functions import Now
 from holdpoint import Ask, AsyncCalls, AsyncHoldpoint, Holdpoint, Question, Quote, errors, question, question_each
 
 from agents.models import Effect
@@ -149,9 +150,11 @@ def test_without_its_block_nobody_goes_on_without_people_and_what_was_allowed_is
     with world.client() as hp:
         with pytest.warns(RuntimeWarning, match="done in a block"):
             hp.approve("wire", WIRE, timeout=PATIENCE)
-        assert world_decides.result(PATIENCE).asked.actions[0].arguments == WIRE
+        gate = world_decides.result(PATIENCE)
+        assert gate.asked.actions[0].arguments == WIRE
+        until(lambda: Run.objects.filter(pk=gate.run_id, lease_until__lt=Now()).exists(), what="the lease is over")
         with pytest.raises(errors.Unknown):
-            hp.resume(world_decides.result().pk, timeout=1)  # nobody answers
+            hp.resume(gate.pk, timeout=0.0)  # nobody answers
     assert world.gate("recovery").asked.title == "Did “wire” happen? wire"
     with pytest.warns(RuntimeWarning, match="Nobody was asked"):
         world.awaited().approve("wire", WIRE)

