@@ -20,11 +20,11 @@ from agents.session import child_runs
 from checkpoints.access.permissions import REWIND_RUN, may_in_team
 from checkpoints.models import Run
 
-from . import aims, compare, record, walk
-from .aims import MOMENTS, UNSAVED, DrillStep
+from . import compare, kill_moments, record, walk
 from .answers import Answers
 from .children import Seen, Witness, done_in_child, run_in_child
 from .compare import Difference
+from .kill_moments import MOMENTS, UNSAVED, DrillStep
 from .record import DrillRecord
 from .walk import Aim, Walked
 
@@ -82,7 +82,7 @@ class Exercise:
         plan = self.drilled.spec
         return Undisturbed(
             first,
-            aims.targets(plan, turns, first.executions),
+            kill_moments.targets(plan, turns, first.executions),
             compare.natural(first, second),
             compare.unsteady(plan, first, second),
         )

@@ -9,9 +9,9 @@ from django.conf import settings
 
 from checkpoints.runs.plans import PlanSpec
 
-from .aims import MOMENTS, WAITING
 from .compare import Difference
 from .exercise import ASKS, DIFFERS, MISSED, Fates, Kill, Undisturbed
+from .kill_moments import MOMENTS, WAITING
 
 
 def warning(plan: PlanSpec) -> list[str]:

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from approvals.models import NotificationPreference, Profile
 
-from . import preferences
+from . import wanted_when
 from .channel import personal
 
 AS_POLICY, NEVER = "policy", "never"
@@ -49,7 +49,7 @@ def save(user: User, form: QueryDict) -> None:
 
 def replan(user: User) -> None:
     """Plan the digest of a person whose zone changed anew."""
-    due = preferences.next_digest(of(user), timezone.now())
+    due = wanted_when.next_digest(of(user), timezone.now())
     NotificationPreference.objects.filter(user=user).update(digest_next=due)
 
 
@@ -76,16 +76,16 @@ def read(user: User, form: QueryDict) -> NotificationPreference:
         raise SettingsRefused("Seven quiet days leave no day for messages. Choose “never” above instead.")
     if asked.digest_at and not asked.digest_days:
         raise SettingsRefused("Choose the days of the digest, or empty its times.")
-    asked.digest_next = preferences.next_digest(asked, timezone.now())
+    asked.digest_next = wanted_when.next_digest(asked, timezone.now())
     return asked
 
 
 def _choices(form: QueryDict) -> dict[str, dict[str, str]]:
     chosen: dict[str, dict[str, str]] = {}
-    for kind in preferences.CHOSEN:
+    for kind in wanted_when.CHOSEN:
         for channel in personal():
             level = form.get(f"{kind}-{channel.name}", "")
-            if level in preferences.LEVELS:
+            if level in wanted_when.LEVELS:
                 chosen.setdefault(kind, {})[channel.name] = level
     return chosen
 
@@ -125,6 +125,6 @@ def lead_of(settings: NotificationPreference) -> str:
 def rows(settings: NotificationPreference) -> list[dict[str, Any]]:
     """List, for the form, each kind with what is chosen of it by channel."""
     return [
-        {"kind": kind.value, "cells": [(way, preferences.least_risk(settings, kind, way.name)) for way in personal()]}
-        for kind in preferences.CHOSEN
+        {"kind": kind.value, "cells": [(way, wanted_when.least_risk(settings, kind, way.name)) for way in personal()]}
+        for kind in wanted_when.CHOSEN
     ]

@@ -11,7 +11,7 @@ from approvals.gates.lists.queues import MINE, ReaderReach
 from approvals.gates.reading import with_reviewers
 from approvals.models import Notice, NotificationPreference, Proposal
 
-from . import building, preferences
+from . import building, wanted_when
 from .channel import named
 from .message import NoticeKind, NoticeMessage, Urgency
 
@@ -33,7 +33,7 @@ def write_due() -> int:
         locked = due.select_for_update(of=("self",), skip_locked=True)
         found = list(locked.order_by("digest_next")[:AT_ONCE])
         for each in found:
-            each.digest_next = preferences.next_digest(each, now)
+            each.digest_next = wanted_when.next_digest(each, now)
         NotificationPreference.objects.bulk_update(found, ["digest_next"])
         Notice.objects.bulk_create(
             Notice(kind=NoticeKind.DIGEST, channel=CHANNEL, user_id=each.user_id, urgency=Urgency.LOW)

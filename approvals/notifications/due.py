@@ -24,7 +24,7 @@ from approvals.policy import authority
 from checkpoints.access.permissions import Ways, shown_in, teams_of
 from checkpoints.models import Event, Run, run
 
-from . import account, building, digest, preferences
+from . import account, building, digest, wanted_when
 from .channel import NoticeAddress, NoticeChannel
 from .message import NoticeKind, NoticeMessage, Urgency
 from .told_events import HANDED, LAPSED, NOT_RUN, STANDS_IN, ToldEvent
@@ -196,9 +196,9 @@ class _Facts:
                 return "not_asked"
         elif notice.user_id and not self._sees(notice):
             return "not_seen"
-        if notice.user_id is None or kind not in preferences.CHOSEN:
+        if notice.user_id is None or kind not in wanted_when.CHOSEN:
             return ""
-        if preferences.wants(settings, kind, notice.channel, gate.risk if gate else "medium"):
+        if wanted_when.wants(settings, kind, notice.channel, gate.risk if gate else "medium"):
             return ""
         return "" if kind == NoticeKind.DECIDED and channel.updates and self.earlier(notice) else "not_wanted"
 
@@ -223,7 +223,7 @@ class _Facts:
             return None
         gate = self.gates.get(notice.gate_id or 0)
         critical = gate is not None and gate.risk == "critical" and notice.kind in ASKING
-        return preferences.quiet_until(self.settings.get(notice.user_id), now, critical=critical)
+        return wanted_when.quiet_until(self.settings.get(notice.user_id), now, critical=critical)
 
     def message(self, notice: Notice, now: datetime) -> NoticeMessage | None:
         """Build the notice's message; None where there is nothing to tell any more."""

@@ -27,7 +27,7 @@ from checkpoints.events.event import NOT_SEALED
 from checkpoints.models import Run
 from checkpoints.postgresql.prepared_rows import insert_rows
 
-from . import account, email, preferences
+from . import account, email, wanted_when
 from .channel import NoticeAddress, NoticeChannel, channels
 from .message import NoticeKind
 from .told_events import (
@@ -191,7 +191,7 @@ class NoticeBatch:
         known = self.known.setdefault(gate.pk, set())
         for person in sorted(self.deciders[gate.pk]):
             settings = self.settings.get(person)
-            due = preferences.reminder(settings, gate.policy, opened=gate.opened_at, deadline=gate.deadline)
+            due = wanted_when.reminder(settings, gate.policy, opened=gate.opened_at, deadline=gate.deadline)
             again = person in self.anew.get(gate.pk, ()) and (gate.pk, person) not in self.pending
             if again or not any(who == person for who, *_ in known):
                 self.pending.add((gate.pk, person))
@@ -213,7 +213,7 @@ class NoticeBatch:
         for row in [each for each in self.reminders if each.gate_id in moved]:
             gate = self.gates[row.gate_id or 0]
             settings = self.settings.get(row.user_id or 0)
-            due = preferences.reminder(settings, gate.policy, opened=gate.opened_at, deadline=gate.deadline)
+            due = wanted_when.reminder(settings, gate.policy, opened=gate.opened_at, deadline=gate.deadline)
             if due and due != row.next_attempt_at:
                 found[row.pk] = max(due, self.now)
         return found
@@ -251,7 +251,7 @@ class NoticeBatch:
     ) -> Iterator[Notice]:  # fmt: skip
         """Return the person's notice by each channel and address by which they want this kind."""
         for channel in self.channels:
-            if preferences.wants(self.settings.get(person), kind, channel.name, gate.risk if gate else "medium"):
+            if wanted_when.wants(self.settings.get(person), kind, channel.name, gate.risk if gate else "medium"):
                 for each in self.addresses.get((person, channel.name), ()):
                     yield self._notice(told, kind, each, gate, run=run, due=due)
 
@@ -259,7 +259,7 @@ class NoticeBatch:
         self, told: ToldEvent, kind: NoticeKind, to: NoticeAddress, gate: Gate | None, *, run: int | None = None,
         due: datetime | None = None,
     ) -> Notice:  # fmt: skip
-        urgency = preferences.urgency(
+        urgency = wanted_when.urgency(
             gate.risk if gate else "medium", gate.deadline if gate else None, kind=kind, now=due or self.now
         )
         return Notice(

@@ -1,4 +1,4 @@
-"""A person's notification settings. Without a row the defaults of approvals.notifications.preferences hold."""
+"""A person's notification settings. Without a row the defaults of approvals.notifications.wanted_when hold."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 
 from approvals.cards.card import RISKS
 from approvals.models import Notice, NotificationPreference, Policy
-from approvals.notifications import notifying, preferences
+from approvals.notifications import notifying, wanted_when
 from approvals.notifications.email import Email
 from approvals.notifications.message import NoticeKind, Urgency
 from tests.factories import ann, make_gate, make_team
@@ -48,36 +48,36 @@ def settings(**fields: Any) -> NotificationPreference:
     ],
 )
 def test_quiet_hours_over_midnight(now: str, until: str | None) -> None:
-    found = preferences.quiet_until(settings(), at(now), critical=False)
+    found = wanted_when.quiet_until(settings(), at(now), critical=False)
     assert found == (at(until) if until else None)
 
 
 def test_quiet_hours_end_by_the_persons_clock() -> None:
     """Their first end had passed, so the second half hour put messages off by a whole day."""
     early = settings(quiet_until=dt.time(2, 30))
-    assert preferences.quiet_until(early, at("2026-10-25T00:10"), critical=False) == at("2026-10-25T00:30")  # 2:10
-    assert preferences.quiet_until(early, at("2026-10-25T01:10"), critical=False) == at("2026-10-25T01:30")  # again
+    assert wanted_when.quiet_until(early, at("2026-10-25T00:10"), critical=False) == at("2026-10-25T00:30")  # 2:10
+    assert wanted_when.quiet_until(early, at("2026-10-25T01:10"), critical=False) == at("2026-10-25T01:30")  # again
     lunch = settings(quiet_from=dt.time(12), quiet_until=dt.time(13), zone="UTC")
-    assert preferences.quiet_until(lunch, at("2026-11-27T12:30"), critical=False) == at("2026-11-27T13:00")
-    assert preferences.quiet_until(lunch, at("2026-11-27T13:00"), critical=False) is None
+    assert wanted_when.quiet_until(lunch, at("2026-11-27T12:30"), critical=False) == at("2026-11-27T13:00")
+    assert wanted_when.quiet_until(lunch, at("2026-11-27T13:00"), critical=False) is None
     weekend = settings(quiet_days=[5, 6])
-    assert preferences.quiet_until(weekend, at("2026-11-27T20:00"), critical=False) == at("2026-11-30T07:00")  # Friday
+    assert wanted_when.quiet_until(weekend, at("2026-11-27T20:00"), critical=False) == at("2026-11-30T07:00")  # Friday
     only_days = settings(quiet_from=None, quiet_until=None, quiet_days=[5, 6])
-    assert preferences.quiet_until(only_days, at("2026-11-28T10:00"), critical=False) == at("2026-11-29T23:00")
+    assert wanted_when.quiet_until(only_days, at("2026-11-28T10:00"), critical=False) == at("2026-11-29T23:00")
     night = at("2026-11-27T23:00")
-    assert preferences.quiet_until(settings(), night, critical=True) is None
-    assert preferences.quiet_until(settings(critical_passes=False), night, critical=True) is not None
-    assert preferences.quiet_until(None, night, critical=False) is None
-    assert str(preferences.zone_of(settings(zone="Mars/Olympus"))) == "UTC"
+    assert wanted_when.quiet_until(settings(), night, critical=True) is None
+    assert wanted_when.quiet_until(settings(critical_passes=False), night, critical=True) is not None
+    assert wanted_when.quiet_until(None, night, critical=False) is None
+    assert str(wanted_when.zone_of(settings(zone="Mars/Olympus"))) == "UTC"
 
 
 def test_the_next_digest() -> None:
     twice = settings(digest_at=[dt.time(9), dt.time(14, 30)], digest_days=[0, 1, 2, 3, 4])
     dues = ["2026-11-27T07:59", "2026-11-27T08:00", "2026-11-27T13:30", "2026-11-30T08:00"]  # after the weekend
     for now, due in pairwise(dues):
-        assert preferences.next_digest(twice, at(now)) == at(due)
+        assert wanted_when.next_digest(twice, at(now)) == at(due)
     for chosen in (settings(), settings(digest_at=[dt.time(9)], digest_days=[])):
-        assert preferences.next_digest(chosen, OPENED) is None
+        assert wanted_when.next_digest(chosen, OPENED) is None
 
 
 @pytest.mark.parametrize(
@@ -96,24 +96,24 @@ def test_when_a_person_is_reminded(
     person: dt.timedelta | None, policy: dict[str, Any], lead: dt.timedelta | None
 ) -> None:
     due = OPENED + 4 * HOUR
-    found = preferences.reminder(settings(remind_before=person), Policy(**policy), opened=OPENED, deadline=due)
+    found = wanted_when.reminder(settings(remind_before=person), Policy(**policy), opened=OPENED, deadline=due)
     assert found == (due - lead if lead else None)
-    assert preferences.reminder(settings(remind_before=person), Policy(**policy), opened=OPENED, deadline=None) is None
+    assert wanted_when.reminder(settings(remind_before=person), Policy(**policy), opened=OPENED, deadline=None) is None
 
 
 def test_what_a_person_wants_and_how_urgent_a_message_is() -> None:
     chosen = settings(choices={"asked": {"email": "high", "push": "never"}, "decided": {"email": "?"}})
-    wanted = [preferences.wants(chosen, NoticeKind.ASKED, "email", risk) for risk in RISKS]
+    wanted = [wanted_when.wants(chosen, NoticeKind.ASKED, "email", risk) for risk in RISKS]
     assert wanted == [False, False, True, True]
-    assert not preferences.wants(chosen, NoticeKind.ASKED, "push", "critical")
-    assert preferences.wants(chosen, NoticeKind.REMINDER, "push", "low")
-    assert not preferences.wants(chosen, NoticeKind.DECIDED, "email", "critical")
-    assert preferences.wants(None, NoticeKind.ASKED, "email", "low")
+    assert not wanted_when.wants(chosen, NoticeKind.ASKED, "push", "critical")
+    assert wanted_when.wants(chosen, NoticeKind.REMINDER, "push", "low")
+    assert not wanted_when.wants(chosen, NoticeKind.DECIDED, "email", "critical")
+    assert wanted_when.wants(None, NoticeKind.ASKED, "email", "low")
     near, far = OPENED + HOUR, OPENED + 2 * HOUR
-    assert preferences.urgency("low", near, kind=NoticeKind.ASKED, now=OPENED) == Urgency.HIGH
-    assert preferences.urgency("low", far, kind=NoticeKind.ASKED, now=OPENED) == Urgency.NORMAL
-    assert preferences.urgency("critical", None, kind=NoticeKind.ASKED, now=OPENED) == Urgency.HIGH
-    assert preferences.urgency("critical", near, kind=NoticeKind.DECIDED, now=OPENED) == Urgency.LOW
+    assert wanted_when.urgency("low", near, kind=NoticeKind.ASKED, now=OPENED) == Urgency.HIGH
+    assert wanted_when.urgency("low", far, kind=NoticeKind.ASKED, now=OPENED) == Urgency.NORMAL
+    assert wanted_when.urgency("critical", None, kind=NoticeKind.ASKED, now=OPENED) == Urgency.HIGH
+    assert wanted_when.urgency("critical", near, kind=NoticeKind.DECIDED, now=OPENED) == Urgency.LOW
 
 
 FORM = {
