@@ -37,7 +37,7 @@ SETTINGS = (
 )  # fmt: skip
 COVERED = ("team_id", "name", "version", *SETTINGS)
 _REACH = """
-SELECT ARRAY(SELECT r.team_id FROM approvals_reviewingteam r JOIN auth_group g ON g.id = r.team_id
+SELECT ARRAY(SELECT r.team_id FROM approvals_reviewing r JOIN auth_group g ON g.id = r.team_id
   WHERE r.policy_id = $1 ORDER BY g.name),
 ARRAY(SELECT user_id FROM approvals_policy_people WHERE policy_id = $1 ORDER BY user_id)
 """
@@ -272,7 +272,8 @@ class Policy(models.Model):
     def rows(self) -> dict[str, str]:
         """Return the version's digest by the name of its row, as its event records it."""
         named = {"people": sorted(self.person_ids)} if self.person_ids else {}
-        return {f"policy:{self.pk}": digest_row(self, COVERED, reviewers=sorted(self.reviewer_ids), **named)}
+        teams = sorted(self.reviewer_ids) or [self.team_id]  # as older events have it where people alone are named
+        return {f"policy:{self.pk}": digest_row(self, COVERED, reviewers=teams, **named)}
 
     @property
     def proven(self) -> bool:
@@ -349,7 +350,7 @@ def people_named(policy: Any) -> models.QuerySet[Any, Any]:
 class ReviewingTeam(models.Model):
     """A row of a database view: people of this team with the permission to decide gates decide under this policy.
 
-    The teams are the groups that the policy names, or else the policy's own team.
+    The teams are the groups that the policy names; where it names no people either, the policy's own team.
     """
 
     pk = models.CompositePrimaryKey("policy_id", "team_id")
@@ -360,6 +361,7 @@ class ReviewingTeam(models.Model):
 
     class Meta:
         managed = False
+        db_table = "approvals_reviewing"
         default_permissions = ()
 
     def __str__(self) -> str:

@@ -139,9 +139,10 @@ def reason(person: int, teams: Collection[int] | None, gate: Gate, lenders: Coll
         return str(SWITCHED_OFF)
     own = teams or person in gate.policy.person_ids
     if not own and not lenders:
-        names = " or ".join(
-            [*(group.name for group in gate.reviewers), *(of_user(each).name for each in gate.policy.named)]
-        )
+        named = " or ".join(of_user(each).name for each in gate.policy.named)
+        if not gate.reviewers:
+            return f"Only {named} can decide this."
+        names = " or ".join([*(group.name for group in gate.reviewers), *filter(None, [named])])
         # Of many gates: names nobody to ask.
         return f"Only people in {names} with the permission “{IN_TEAMS[DECIDE_GATE]}” can decide this. {ASK}"
     if apart := why_apart(person, gate):

@@ -19,7 +19,7 @@ from tests.harness.session import ROOT
 APPS = ("agents", "approvals", "checkpoints", "config")
 PLACES = {Path("checkpoints/access/permissions.py"), Path("approvals/policy/separation.py")}
 TABLES = re.compile(
-    r"\b(auth_user_groups|auth_permission|checkpoints_right|approvals_reviewingteam|auth_group_permissions|auth_user_user_permissions|approvals_policy_groups"
+    r"\b(auth_user_groups|auth_permission|checkpoints_right|approvals_reviewing|auth_group_permissions|auth_user_user_permissions|approvals_policy_groups"
     r"|is_superuser(?=\W*(AND|OR|THEN|IS|=|\)))|(?:started_by|asked_by)_id)\b"
 )
 SQL = re.compile(r"\b(SELECT|FROM|WHERE|JOIN|AND)\b|%s|\$\d")
@@ -51,11 +51,11 @@ EXCEPTIONS = {
     ("approvals/policy/authorship.py", "started_by_id"): "finds who started the runs from which a state comes",
     ("agents/remote/reach.py", "started_by_id"): "records whose programs work on a run beside those of who started it",
     ("agents/threads/places.py", "started_by_id"): "records whose programs write a thread beside those of who began it",
-    ("approvals/gates/page/desk.py", "approvals_reviewingteam"): "names who is away, for a gate's page",
+    ("approvals/gates/page/desk.py", "approvals_reviewing"): "names who is away, for a gate's page",
     ("approvals/gates/page/shown_gate.py", "ReviewingTeam"): "names the teams that decide, for a gate's page",
     ("approvals/gates/reading.py", "ReviewingTeam"): "reads the teams that decide, with a gate",
     ("approvals/models/__init__.py", "ReviewingTeam"): "hands the model on",
-    ("approvals/models/policy.py", "approvals_reviewingteam"): "reads all whom one policy may ask",
+    ("approvals/models/policy.py", "approvals_reviewing"): "reads all whom one policy may ask",
     ("approvals/models/versions.py", "groups"): "writes whom people chose as reviewers",
     ("approvals/accounts/required.py", "is_superuser"): "of whom a second factor is required, whatever they may",
     (

@@ -14,7 +14,7 @@ from checkpoints.postgresql.prepared_rows import Sql
 
 _NAMES = [f"'{name}', one.{name}" for name in ("id", "username", "first_name", "last_name")]
 _PERSON = f"json_build_object({', '.join(_NAMES)})"
-_TEAMS = """(SELECT reviewing.team_id FROM approvals_reviewingteam reviewing WHERE reviewing.policy_id = gate.policy_id
+_TEAMS = """(SELECT reviewing.team_id FROM approvals_reviewing reviewing WHERE reviewing.policy_id = gate.policy_id
   UNION SELECT added.team_id FROM approvals_addedteam added WHERE added.gate_id = gate.id)"""
 _AWAY = 20  # people who are named as away
 # One row of JSON, so that the page reads all of it beside the rest.

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from agents.serving.sweeper import Sweeper
 from approvals.assignments import claims, reassigning
-from approvals.assignments.errors import AlreadyClaimed, ClaimedByOther, GateClosed, MayNot, NotAsked, NotClaimed
+from approvals.assignments.errors import ClaimedByOther, GateClosed, MayNot, NotAsked, NotClaimed
 from approvals.errors import NotAllowed
 from approvals.gates import closing
 from approvals.models import AddedTeam, Assignee, Decision, Gate, GateClaim, Looking
@@ -90,22 +90,23 @@ def test_a_claim_goes_on_while_its_holder_has_the_page_in_sight() -> None:
     assert holder(gate) is None  # it lapsed: to come back is to claim again
 
 
-def test_only_people_who_may_decide_claim_and_only_ones_own_claim_is_released() -> None:
-    team = make_team()
-    gate, one = make_gate(team=team), ann(team)
+def test_only_people_who_may_decide_claim_and_what_nobody_has_is_not_taken_over() -> None:
+    gate = make_gate(team=make_team())
     for person in (eve(), make_user("Rita", make_team(may=READER))):
         with pytest.raises(MayNot):
             claims.claim(gate, by=person)
     with pytest.raises(NotClaimed):
-        claims.take_over(gate, by=one)
-    claims.claim(gate, by=one)
-    with pytest.raises(AlreadyClaimed):
-        claims.claim(gate, by=bob(team))
-    with pytest.raises(NotClaimed):
-        claims.release(gate, by=bob(team))
-    claims.claim(gate, by=one)
-    claims.release(gate, by=one)
-    assert [data["kind"] for _, data in told(gate, "gate.released")] == ["released"]
+        claims.take_over(gate, by=ann(gate.team))
+
+
+def test_where_a_policy_names_people_alone_its_team_claims_nothing() -> None:
+    """The team that has the policy counted as asked beside them, and held the claim over their heads."""
+    team, named = make_team(), make_user("Mira Sandoval")
+    gate = make_gate(policy=make_policy(team, people=(named,)))
+    with pytest.raises(MayNot, match=r"^Only Mira Sandoval can decide this\.$"):
+        claims.claim(gate, by=ann(team))
+    claims.claim(gate, by=named)
+    assert holder(gate) == named
 
 
 def test_a_closed_gate_is_claimed_by_nobody() -> None:
