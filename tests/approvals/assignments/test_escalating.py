@@ -59,7 +59,7 @@ def told(gate: Gate) -> list[tuple[Any, Any]]:
     return [(data["level"], data["team"]) for each in found for data in [decode_canonical(bytes(each.data))]]
 
 
-def test_the_next_team_sees_and_decides_it_from_then_on_and_no_sooner() -> None:
+def test_the_next_team_sees_and_decides_it_from_then_on_and_no_sooner_unless_it_is_closed() -> None:
     team, directors = make_team(), make_team("Directors")
     policy = escalates(team, level(directors))
     gate, beside = make_gate(policy=policy), make_gate(policy=policy)
@@ -78,6 +78,11 @@ def test_the_next_team_sees_and_decides_it_from_then_on_and_no_sooner() -> None:
     assert fresh(gate).status == "decided"
     assert not AddedTeam.objects.filter(gate=gate, open=True).exists()
     assert Gate.objects.visible_to(boss).filter(pk=gate.pk).exists()
+    planned = Escalation.objects.get(gate=beside)
+    decide(beside, ann(team))
+    assert Escalation.objects.get(gate=beside).status == "dropped"
+    assert not escalating.escalate(planned)
+    assert told(beside) == []
 
 
 def test_at_the_deadline_it_goes_on_level_by_level_and_then_expires() -> None:
@@ -100,18 +105,6 @@ def test_at_the_deadline_it_goes_on_level_by_level_and_then_expires() -> None:
     assert Sweeper().expire_gates() == 1
     assert fresh(gate).status == "expired"
     assert len(told(gate)) == 2
-
-
-def test_a_gate_that_closed_is_escalated_no_more() -> None:
-    team, leads = make_team(), make_team("Leads")
-    gate = make_gate(policy=escalates(team, level(leads)))
-    planned = Escalation.objects.get(gate=gate)
-    decide(gate, ann(team))
-    assert Escalation.objects.get(gate=gate).status == "dropped"
-    make_due(gate)
-    assert Sweeper().escalate() == 0
-    assert not escalating.escalate(planned)
-    assert told(gate) == []
 
 
 def test_two_sweepers_and_a_decision_at_once_leave_one_truth() -> None:

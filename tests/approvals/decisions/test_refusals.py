@@ -10,14 +10,13 @@ import pytest
 
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
-from approvals.errors import GateExpired, GateWithdrawn, Invalid, NotVerifiable, StaleGate
+from approvals.errors import GateWithdrawn, Invalid, NotVerifiable, StaleGate
 from approvals.gates import closing
 from approvals.gates.closing import pass_deadline
 from approvals.models import Decision, Gate, Outcome
 from checkpoints import actors
-from checkpoints.models import Checkpoint, Event, EventText, Hold
+from checkpoints.models import Checkpoint, Event, EventText
 from checkpoints.values import canonical_json
-from tests.approvals.decisions.undoing.windows import end_window, make_held
 from tests.factories import (
     ann,
     bob,
@@ -32,7 +31,7 @@ from tests.factories import (
 )
 
 
-def test_a_withdrawn_or_an_expired_gate_takes_no_decision_and_says_why() -> None:
+def test_a_withdrawn_gate_takes_no_decision_and_says_why() -> None:
     team = make_team()
     gate = make_gate(team=team)
     outcome = closing.withdraw(gate, by=actors.SYSTEM, reason="the run went another way")
@@ -40,11 +39,6 @@ def test_a_withdrawn_or_an_expired_gate_takes_no_decision_and_says_why() -> None
     assert (outcome.kind, outcome.grants.count()) == ("withdrawn", 0)
     assert closing.withdraw(gate, by=actors.SYSTEM, reason="again") is None
     with pytest.raises(GateWithdrawn, match="the run went another way"):
-        decide(gate, ann(team))
-    gate = make_gate(team=team)
-    pass_deadline(gate)
-    closing.expire(gate)
-    with pytest.raises(GateExpired):
         decide(gate, ann(team))
 
 
@@ -61,22 +55,6 @@ def test_nothing_is_decided_for_another_gate_or_on_a_state_that_does_not_verify(
     with pytest.raises(NotVerifiable):
         decide(gate, ann(team))
     saved.update(state_digest=digest)  # other tests verify every run that is there
-
-
-@pytest.mark.parametrize("end", ["approve", "reject", "withdraw", "expire"])
-def test_the_hold_lives_as_long_as_the_gate_is_open(end: str) -> None:
-    team = make_team()
-    gate = make_gate(team=team)
-    hold = Hold.objects.get(subject=gate.subject)
-    assert (hold.freed_at, hold.checkpoint, hold.run_id) == (None, gate.checkpoint, gate.run_id)
-    if end == "withdraw":
-        closing.withdraw(gate, by=actors.SYSTEM, reason="no need")
-    elif end == "expire":
-        pass_deadline(gate)
-        closing.expire(gate)
-    else:
-        decide(gate, ann(team), end)
-    assert not Hold.objects.standing().filter(subject=gate.subject).exists()
 
 
 def test_a_comment_is_kept_apart_from_its_event_so_that_it_can_be_erased() -> None:
@@ -190,15 +168,7 @@ def test_a_rejection_says_all_that_is_missing_and_is_kept_as_an_attempt_unless_n
     assert Gate.objects.get(pk=gate.pk).outcome.kind == "rejected"
 
 
-def test_of_several_rejections_the_last_and_of_several_answers_the_same_one_count() -> None:
-    """Its sender was shown that the run stops, and it went back to a step, as the first one had said."""
-    for before, last in (({"then": "back"}, {"then": "stop"}), ({"then": "stop"}, {"then": "back"})):
-        gate = make_held(make_team())
-        decide(gate, ann(gate.team), "reject", **before)
-        decide(gate, bob(gate.team), "reject", **last)
-        assert end_window(gate)
-        outcome = Gate.objects.get(pk=gate.pk).outcome
-        assert (outcome.then, outcome.back_to) == (last["then"], "propose" if last["then"] == "back" else "")
+def test_of_several_answers_the_same_one_counts() -> None:
     team = make_team()
     gate = make_gate(policy=make_policy(team, quorum=2), kind="recovery")
     first, second = ann(team), bob(team)

@@ -102,7 +102,7 @@ class Facts:
     def places(self) -> list[tuple[int, AskedRole]]:
         return [(at, role) for at, stage in enumerate(self.stages) for role in stage for _ in range(role.number)]
 
-    def _filled(self, upto: int, extra: int | None = None) -> int:
+    def filled(self, upto: int, extra: int | None = None) -> int:
         """How many places of these stages the approvals can fill at most, each person one."""
         free = [role for at, role in self.places if at <= upto]
         people = [vote.authority for vote in self.votes if not vote.rejects] + ([] if extra is None else [extra])
@@ -112,7 +112,7 @@ class Facts:
     def reached(self) -> int | None:
         """The first stage that is not complete; None where all are."""
         for at in range(len(self.stages)):
-            if self._filled(at) < sum(1 for stage, _ in self.places if stage <= at):
+            if self.filled(at) < sum(1 for stage, _ in self.places if stage <= at):
                 return at
         return None
 
@@ -127,7 +127,7 @@ class Facts:
     def helps(self, authority: int) -> bool:
         """Whoever's approval would complete one more place of the reached stage is asked for it."""
         at = self.reached
-        return at is not None and self._filled(at, authority) > self._filled(at)
+        return at is not None and self.filled(at, authority) > self.filled(at)
 
     def used(self, *, but: int | None = None) -> set[int]:
         return {each for vote in self.votes if vote.person != but for each in (vote.person, vote.authority)}

@@ -56,12 +56,16 @@ def test_whoever_would_complete_one_more_place_of_the_reached_stage_is_asked(
         facts = facts.judged()
         assert {vote.person for vote, _ in found.lapsed} == (lapsed if turn == len(order) - 1 else set())
         assert (found.end is None) == (facts.ending is None)
+        assert found.count.agreed == facts.filled(len(stages) - 1)
         if found.end is not None:
+            assert [approvals[at].person for at in found.end.votes] == [vote.person for vote in facts.votes]
             return
+        assert found.count.stage == facts.reached
         asked = {one for one, there in facts.members.items() if found.count.asks(one, there)} - facts.used()
         assert asked == {one for one in facts.members if facts.asked(one)}
-        if person in asked:
-            facts = replace(facts, votes=(*facts.votes, Vote(person, person)))
+        if asked:
+            voter = sorted(asked)[person % len(asked)]
+            facts = replace(facts, votes=(*facts.votes, Vote(voter, voter)))
 
 
 def test_a_rejection_ends_whatever_is_approved_and_the_last_one_says_how() -> None:
@@ -92,6 +96,9 @@ def test_an_approval_that_allows_fewer_repeats_than_the_last_one_lapses_and_no_r
     found = judge(TWO, 1, [first, last], [], dict.fromkeys([1, 2], HERE))
     assert found.end is None
     assert [vote.decision for vote, _ in found.lapsed] == [1]
+    enough = judge(ONE, 1, [first, last], [], dict.fromkeys([1, 2], HERE)).end
+    assert enough is not None
+    assert enough.votes == (2,)
     against = Rejection(decision=2, person=2, authority=2, repeats=frozenset({7}))
     assert judge(TWO, 1, [first], [against], dict.fromkeys([1, 2], HERE)).lapsed == ()
 

@@ -373,7 +373,7 @@ class DecisionMachine(RuleBasedStateMachine):
         everybody = {each for stage in self.facts.stages for role in stage for each in role.teams}
         if added.pk not in everybody:
             self.facts = replace(self.facts, added=self.facts.added | {added.pk})
-        self.looked_over()
+        self.judge()
 
     def helper(self) -> User:
         """Return somebody who may add reviewers and decides nothing."""

@@ -17,13 +17,13 @@ from django.utils import timezone
 
 from approvals.consequences.errors import RejectionStands
 from approvals.decisions.undo_window import settle, take_back
-from approvals.errors import AlreadyDecided, AlreadySaid, GateExpired, NothingToUndo, NoUndo, UndoTooLate
+from approvals.errors import GateExpired, NothingToUndo, NoUndo, UndoTooLate
 from approvals.gates import closing
 from approvals.models import Decision, Gate, Grant, Outcome
 from checkpoints import actors, crash_points
 from checkpoints.errors import NotVerified
 from checkpoints.models import Event, Hold, Run
-from tests.factories import ann, bob, change_gate, decide, edit_amount, make_gate, make_team, waiting
+from tests.factories import ann, bob, change_gate, decide, edit_amount, make_gate, make_team
 from tests.harness.altered_rows import altered
 from tests.harness.examples import first_alone
 from tests.harness.racing_threads import race
@@ -67,22 +67,6 @@ def test_nothing_is_let_run_until_the_window_ends_and_then_the_gate_closes_as_it
     assert kinds(gate)[-1] == "gate.closed"
 
 
-def test_whoever_decided_takes_it_back_and_decides_again() -> None:
-    gate, person, made = decided()
-    assert waiting(person) == []
-    assert take_back(now(gate), by=person, decision=made.pk) == made
-    back = now(gate)
-    assert (back.status, back.settles_at, back.settles_as) == ("open", None, "")
-    assert not Decision.objects.get(pk=made.pk).counts
-    assert kinds(gate)[-2:] == ["gate.undone", "gate.reconsidered"]
-    assert waiting(person) == [gate.pk]
-    with pytest.raises(NothingToUndo):
-        take_back(now(gate), by=person, decision=made.pk)
-    decide(gate, person, "reject")
-    assert end_window(gate)
-    assert Outcome.objects.get(gate=gate).kind == "rejected"
-
-
 def test_nobody_undoes_anothers_decision_nor_one_that_closed_its_gate() -> None:
     gate, _, made = decided()
     with pytest.raises(NothingToUndo):
@@ -94,8 +78,6 @@ def test_nobody_undoes_anothers_decision_nor_one_that_closed_its_gate() -> None:
     end_window(gate)
     with pytest.raises(UndoTooLate, match=r"closed at \d\d:\d\d:\d\d UTC: Approved\. It is too late to undo"):
         take_back(now(gate), by=person)
-    with pytest.raises(AlreadyDecided):
-        decide(gate, bob(gate.team))
     gate = make_gate(team=make_team())
     decide(gate, person := ann(gate.team))
     with pytest.raises(NoUndo):
@@ -111,31 +93,18 @@ def test_a_rejection_within_the_window_wins_and_has_a_window_of_its_own() -> Non
     assert held.settles_as == "rejected"
     assert held.settles_at is not None
     assert held.settles_at > timezone.now()
-    with pytest.raises(AlreadySaid):
-        decide(gate, second, "reject")
     take_back(now(gate), by=second)
-    again = now(gate)
-    assert again.settles_as == "approved"  # by the first, whose approval still counts
-    assert end_window(gate)
-    assert Outcome.objects.get(gate=gate).kind == "approved"
+    assert kinds(gate)[-2:] == ["gate.undone", "gate.settling"]
 
 
 def test_nobody_but_who_rejected_approves_or_edits_what_is_rejected() -> None:
     """It was recorded, told as the last approval needed, and the gate closed as rejected."""
-    team = make_team()
-    gate, first, second = make_held(team), ann(team), bob(team)
-    decide(gate, first, "reject")
-    at = now(gate).settles_at
+    gate = make_held(make_team())
+    decide(gate, first := ann(gate.team), "reject")
     for verdict, said in (("approve", {}), ("edit", {"arguments": edit_amount(gate, "80.00")})):
         with pytest.raises(RejectionStands, match="Ann Okafor rejected this"):
-            decide(gate, second, verdict, **said)
-    assert (now(gate).settles_at, now(gate).proposal) == (at, 1)
-    take_back(now(gate), by=first)
-    decide(gate, second)
-    assert now(gate).settles_as == "approved"
-    gate, person = make_held(team), ann(team)
-    decide(gate, person, "reject")
-    decide(gate, person)
+            decide(gate, bob(gate.team), verdict, **said)
+    decide(gate, first)
     assert now(gate).settles_as == "approved"
 
 
@@ -195,22 +164,6 @@ def test_a_run_that_is_cancelled_within_the_window_withdraws_the_gate() -> None:
     assert not settle(now(gate))
     with pytest.raises(UndoTooLate, match="Withdrawn"):
         take_back(now(gate), by=person)
-
-
-def test_votes_of_who_may_no_longer_decide_lapse_at_the_end_of_the_window() -> None:
-    gate, person, _ = decided()
-    person.groups.clear()
-    assert end_window(gate)
-    held = now(gate)
-    assert (held.status, held.settles_at) == ("open", None)
-    assert kinds(gate)[-2:] == ["gate.lapsed", "gate.reconsidered"]
-    assert not Decision.objects.get(gate=gate).counts
-    assert waiting(bob(gate.team)) == [gate.pk]
-    gate, gone, _ = decided()
-    decide(gate, bob(gate.team))
-    gone.groups.clear()
-    assert end_window(gate)
-    assert [each.user.first_name for each in Outcome.objects.get(gate=gate).decisions.all()] == ["Bob"]
 
 
 @pytest.mark.parametrize("column", ["settles_at", "settles_as", "vote"])
