@@ -71,7 +71,6 @@ def reassign(gate: Gate, *, to: User | Group, reason: str, by: User) -> None:
         held = reading.gate
         if (held.deadline and held.deadline <= reading.now) or not held.move():
             raise GateClosed
-        held.added_ids = None  # somebody may have added a team since: read again under the lock
         added = _added(held, to, adds=adds, by=by) if isinstance(to, Group) else _person(held, to)
         actor = actors.of_user(by)
         asked = {"user": None, "team": to} if isinstance(to, Group) else {"user": to, "team": None}

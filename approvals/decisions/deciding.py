@@ -124,8 +124,7 @@ def _record(
         raise lost_race(read(gate_id), submission.seen) or StaleGate([], "")
     # Under the gate's lock now: what others have decided can no longer change.
     votes = _votes(gate.pk, reading.proposal.pk, by.pk, submission.key)
-    if gate.version != version + 1:  # something moved the gate since it was read: a claim, or a team that was added
-        gate.added_ids = None
+    if gate.version != version + 1:  # something moved the gate since it was read: a claim, it may be
         held = GateClaim.objects.live().select_related("user").filter(gate=gate).first()
         _refuse_claimed(held.user if held else None, by)
     evidence.check_voices(gate, votes)

@@ -6,7 +6,7 @@ closing. The caller has moved the gate, and so holds its lock.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -87,21 +87,25 @@ class PendingVote:
     replaced: Sequence[Decision]  # votes that theirs takes the place of: their own, or by the same authority
     others: Sequence[Decision]  # the votes that count beside it
     verdict: Verdict  # of these
+    lapsed: Collection[int]  # the numbers of the decisions whose senders may decide no more: they use and say nothing
     now: Mapping[int, GateStanding]
 
     @classmethod
     def of(cls, gate: Gate, needs: Requirements, votes: Sequence[Decision], *, by: int) -> PendingVote:
         """Read by whose authority somebody votes now, and judge the votes of the others; one statement or two."""
         now = authority.standings({by, *(each.user_id for each in votes)}, gate)
+        lapsed = {each.pk for each in votes if authority.seat_of(each, now[each.user_id], gate).why_not}
         theirs = [each for each in votes if each.user_id != by]
         verdict = judged(gate, needs, theirs, now=now)
-        used = {each.authority for each in theirs}
+        used = {each.authority for each in theirs if each.pk not in lapsed}
         seat = authority.seat(by, now[by], gate, used=used, asks=verdict.count.asks)
         replaced = [each for each in votes if each.user_id == by or each.authority == seat.person]
         others = [each for each in theirs if each not in replaced]
         if len(others) < len(theirs):
             verdict = judged(gate, needs, others, now=now)
-        return cls(gate=gate, by=by, seat=seat, replaced=replaced, others=others, verdict=verdict, now=now)
+        return cls(
+            gate=gate, by=by, seat=seat, replaced=replaced, others=others, verdict=verdict, lapsed=lapsed, now=now
+        )  # fmt: skip
 
     @property
     def behalf(self) -> int | None:
@@ -116,7 +120,8 @@ class PendingVote:
         """
         if self.seat.why_not:
             raise NotAllowed(self.seat.why_not)
-        again = [each for each in self.replaced if each.rejects == rejects and not anew]
+        said = [each for each in self.replaced if each.rejects == rejects and not anew]
+        again = [each for each in said if each.pk not in self.lapsed]
         if again and self.by not in [each.user_id for each in again]:
             raise SaidInTheirName(actors.of_user(again[0].user).name, rejects=rejects)
         if again:

@@ -295,11 +295,13 @@ class Gate(models.Model):
         `by`: the id of a person by whom it is found from now on. Returns False where the gate is not open, or one of
         these does not hold. Afterwards this row is locked until the transaction ends, and this object is up to date.
         """
-        word = None if by is None else person_term(by)
+        word, expected = None if by is None else person_term(by), self.version + 1
         moved = run_sql(_MOVE, [self.pk, status, proposal, due, settled, word])
         if moved:
             for name, value in zip(_MOVED, moved[0], strict=True):
                 setattr(self, name, value)
+            if self.version != expected:
+                self.added_ids = None  # it was moved since it was read: a team may have been added
         return bool(moved)
 
     def project(self, *, awaits: list[int], kind: str, ending: str, window: timedelta | None) -> None:

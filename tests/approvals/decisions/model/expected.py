@@ -53,7 +53,7 @@ class Facts:
     stages: tuple[tuple[AskedRole, ...], ...]
     added: frozenset[int] = frozenset()  # teams that were added to the gate
     members: dict[int, frozenset[int]] = field(default_factory=dict)  # active person -> teams in which they may decide
-    together: dict[int, frozenset[int]] = field(default_factory=dict)  # person -> all of their groups
+    together: dict[int, frozenset[int]] = field(default_factory=dict)  # person -> the groups that they are in besides
     lends: tuple[Lend, ...] = ()
     apart: frozenset[int] = frozenset()  # who may not decide, by separation of duties
     votes: tuple[Vote, ...] = ()
@@ -66,6 +66,9 @@ class Facts:
         stages = self.stages if upto is None else self.stages[: upto + 1]
         return authority in self.members and any(self.fits(role, authority) for stage in stages for role in stage)
 
+    def groups(self, person: int) -> frozenset[int]:
+        return self.together.get(person, frozenset()) | self.members.get(person, frozenset())
+
     def lenders(self, person: int) -> set[int]:
         """For whom a person decides: who named them, is away now, shares a group, and might decide this themselves."""
         return {
@@ -73,7 +76,7 @@ class Facts:
             for lend in self.lends
             if lend.delegate == person
             and person in self.members
-            and self.together[person] & self.together[lend.person]
+            and self.groups(person) & self.groups(lend.person)
             and (not lend.teams or self.team in lend.teams)
             and (not lend.policies or self.policy in lend.policies)
             and self.has_a_role(lend.person)

@@ -83,6 +83,7 @@ class DecisionMachine(RuleBasedStateMachine):
         self.outer._from_testcase = True  # type: ignore[attr-defined]  # decisions open durable transactions in it
         self.outer.__enter__()
         self.settles_for: Ending | None = None
+        self.stale = False  # whether somebody came or left since the gate was last judged
         self.turn = 0
 
     def teardown(self) -> None:
@@ -97,8 +98,8 @@ class DecisionMachine(RuleBasedStateMachine):
     )  # fmt: skip
     def begin(self, stages: Any, starter: int | None, window: bool, level: bool, places: list[frozenset[int]]) -> None:
         self.teams = [make_team(name) for name in TEAMS]
-        self.all_hands = make_team("All hands", may=())
-        self.people = [make_user(name, self.all_hands) for name in PEOPLE]
+        self.all_hands = make_team("All hands", may=())  # of all but the last, who has colleagues in their teams alone
+        self.people = [make_user(name, *[self.all_hands] * (name != PEOPLE[-1])) for name in PEOPLE]
         for person, there in zip(self.people, places, strict=True):
             person.groups.add(*(self.teams[each] for each in there))
         self.adder = make_user("Adder", self.teams[0], may=())
@@ -115,14 +116,14 @@ class DecisionMachine(RuleBasedStateMachine):
             for stage in stages
         )
         alone = sum(role.number for stage in asked for role in stage) == 1
-        said: dict[str, Any] = {"undo_window": WINDOW} if window and alone else {}
+        said: dict[str, Any] = {"undo_window": WINDOW} if window else {}
         said |= {"escalation": [{"team": self.teams[2].pk, "after": 3600, "extend": None}]} if level else {}
         roles = [
             [{"quorum": role.number, "groups": sorted(role.teams), "people": sorted(role.people)} for role in stage]
             for stage in asked
         ]
         written = [{"roles": each} for each in roles]
-        self.window = bool(window and alone)
+        self.undoes, self.window = window, window and alone
         self.policy = make_policy(self.teams[0], name=unique("p"), stages=written, **said)
         by = None if starter is None else self.people[starter]
         self.gate = make_gate(policy=self.policy, started_by=by)
@@ -134,7 +135,7 @@ class DecisionMachine(RuleBasedStateMachine):
                 one.pk: frozenset(self.teams[each].pk for each in there)
                 for one, there in zip(self.people, places, strict=True)
             },
-            together={each.pk: frozenset({0}) for each in self.people},
+            together={each.pk: frozenset({0}) for each in self.people[:-1]},
             apart=frozenset() if by is None else frozenset({by.pk}),
         )  # fmt: skip
 
@@ -158,7 +159,7 @@ class DecisionMachine(RuleBasedStateMachine):
 
     def judge(self) -> None:
         """Say what the votes come to now, and note it as the product should."""
-        self.facts = self.facts.judged()
+        self.facts, self.stale = self.facts.judged(), False
         end = self.facts.ending
         if end is None:
             self.settles_for = None
@@ -200,6 +201,7 @@ class DecisionMachine(RuleBasedStateMachine):
             self.wrong("a vote is taken that should not be" if not code else "a vote is refused that should be taken",
                        f"{one.first_name} {verdict}: {code or 'taken'}")  # fmt: skip
         if code:
+            self.looked_over()
             return
         made = Decision.objects.filter(gate=self.gate, user=one).latest("pk")
         if self.holder == one:
@@ -246,7 +248,7 @@ class DecisionMachine(RuleBasedStateMachine):
         one, facts = self.people[person], self.facts
         mine = [vote for vote in facts.votes if vote.person == one.pk]
         code = self.tried("undo", lambda: take_back(now(self.gate), by=one))
-        if (not code) != bool(mine and self.window):
+        if (not code) != bool(mine and self.undoes):
             self.wrong("an undo", f"{one.first_name}: {code or 'taken'}")
         if not code:
             self.facts = replace(facts, votes=tuple(vote for vote in facts.votes if vote not in mine))
@@ -256,7 +258,7 @@ class DecisionMachine(RuleBasedStateMachine):
     @rule()
     def the_window_ends(self) -> None:
         pass_window(self.gate)
-        self.facts = self.facts.judged()
+        self.facts, self.stale = self.facts.judged(), False
         end = self.facts.ending
         MOVES["settle"] += 1
         settle(now(self.gate))
@@ -276,27 +278,34 @@ class DecisionMachine(RuleBasedStateMachine):
         """Do what a refusal does, after which somebody who left counts no more."""
         if self.open and not self.waits:
             projection.look_again(self.gate.pk)
+            self.stale = False
 
-    @rule(person=who, team=st.integers(0, len(TEAMS) - 1))
-    def leave(self, person: int, team: int) -> None:
+    def noticed(self, seen: bool) -> None:
+        """Judge the gate again after somebody came or left, or not yet."""
+        self.stale = True
+        if seen:
+            self.looked_over()
+
+    @rule(person=who, team=st.integers(0, len(TEAMS) - 1), seen=st.booleans())
+    def leave(self, person: int, team: int, seen: bool) -> None:
         self.people[person].groups.remove(self.teams[team])
-        self.now_in(person, lambda there: there - {self.teams[team].pk})
+        self.now_in(person, lambda there: there - {self.teams[team].pk}, seen)
 
-    @rule(person=who, team=st.integers(0, len(TEAMS) - 1))
-    def join(self, person: int, team: int) -> None:
+    @rule(person=who, team=st.integers(0, len(TEAMS) - 1), seen=st.booleans())
+    def join(self, person: int, team: int, seen: bool) -> None:
         if self.people[person].pk in self.facts.members:
             self.people[person].groups.add(self.teams[team])
-            self.now_in(person, lambda there: there | {self.teams[team].pk})
+            self.now_in(person, lambda there: there | {self.teams[team].pk}, seen)
 
-    def now_in(self, person: int, change: Callable[[frozenset[int]], frozenset[int]]) -> None:
+    def now_in(self, person: int, change: Callable[[frozenset[int]], frozenset[int]], seen: bool) -> None:
         MOVES["membership"] += 1
         one = self.people[person].pk
         if one in self.facts.members:
             self.facts = replace(self.facts, members=self.facts.members | {one: change(self.facts.members[one])})
-        self.looked_over()
+        self.noticed(seen)
 
-    @rule(person=who)
-    def switched_off(self, person: int) -> None:
+    @rule(person=who, seen=st.booleans())
+    def switched_off(self, person: int, seen: bool) -> None:
         MOVES["switched off"] += 1
         one = self.people[person]
         one.is_active = False
@@ -304,10 +313,10 @@ class DecisionMachine(RuleBasedStateMachine):
         self.facts = replace(
             self.facts, members={pk: there for pk, there in self.facts.members.items() if pk != one.pk}
         )
-        self.looked_over()
+        self.noticed(seen)
 
-    @rule(person=who, delegate=who, scope=scopes)
-    def lend(self, person: int, delegate: int, scope: str) -> None:
+    @rule(person=who, delegate=who, scope=scopes, seen=st.booleans())
+    def lend(self, person: int, delegate: int, scope: str, seen: bool) -> None:
         if person == delegate:
             return
         MOVES["lend"] += 1
@@ -321,15 +330,15 @@ class DecisionMachine(RuleBasedStateMachine):
         )  # fmt: skip
         made = Lend(one.pk, other.pk, frozenset(teams), frozenset(policies))
         self.facts = replace(self.facts, lends=(*self.facts.lends, made))
-        self.looked_over()
+        self.noticed(seen)
 
-    @rule(person=who)
-    def come_back(self, person: int) -> None:
+    @rule(person=who, seen=st.booleans())
+    def come_back(self, person: int, seen: bool) -> None:
         MOVES["come back"] += 1
         one = self.people[person]
         Delegation.objects.filter(person=one).update(ended_at=timezone.now())
         self.facts = replace(self.facts, lends=tuple(lend for lend in self.facts.lends if lend.person != one.pk))
-        self.looked_over()
+        self.noticed(seen)
 
     # The desk
 
@@ -435,7 +444,7 @@ class DecisionMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_same_people_are_asked_everywhere(self) -> None:
-        if not hasattr(self, "gate") or not self.open or self.waits:
+        if not hasattr(self, "gate") or not self.open or self.waits or self.stale:
             return
         facts = self.facts.judged()
         names = {each.pk: each.first_name for each in self.people}
@@ -489,4 +498,4 @@ def test_the_decision_keeps_what_the_docs_promise(part: int) -> None:
         DecisionMachine,
         settings=settings(max_examples=many(50), stateful_step_count=20, deadline=None, phases=[Phase.generate]),
     )
-    assert len(MOVES) >= 10, (part, MOVES)
+    assert len(MOVES) >= 5, (part, MOVES)
