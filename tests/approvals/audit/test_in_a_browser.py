@@ -23,13 +23,18 @@ def alone() -> None:
     Verification.objects.underway().delete()
 
 
+def verify_all(asked: int) -> None:
+    while seal_verification.go_on(asked):
+        pass
+
+
 def test_the_audit_has_no_fault_and_its_button_verifies_and_says_how_it_went_by_itself(new_page: NewPage) -> None:
     team = make_team()
     gate = make_gate(team=team)
     decide(gate, ann(team), comment="She\u202e is <b>right</b>")
     say("words " * 200, team=team.pk)
     seal_all()
-    seal_verification.go_on(Verification.objects.ask(by=Actor("user:7", "Ann")).pk)
+    verify_all(Verification.objects.ask(by=Actor("user:7", "Ann")).pk)
     page = new_page(make_user("Olga Auditor", team, may=AUDITOR))
     said = watched(page)
     page.goto("/audit/")
@@ -39,8 +44,6 @@ def test_the_audit_has_no_fault_and_its_button_verifies_and_says_how_it_went_by_
     assert check_each_look(page, "", said) == []
     page.get_by_role("button", name="Verify the seals").click()
     expect(page.locator("#seals")).to_contain_text("Verifying for Olga Auditor")
-    asked = Verification.objects.underway().get()
-    while seal_verification.go_on(asked.pk):
-        pass
+    verify_all(Verification.objects.underway().get().pk)
     expect(page.locator("#seals")).to_contain_text("by Olga Auditor")
     expect(page.locator("#seals")).to_contain_text("are as they were written")
