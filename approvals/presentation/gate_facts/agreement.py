@@ -141,16 +141,18 @@ def _with_turns(made: Agreement, ballot: PendingVote, names: Names) -> Agreement
     """Add who is asked, and why the reader's turn comes later."""
     needs, turn = made.tally.requirements, ballot.seat.why_not or ballot.turn(approves=False)
     made = replace(made, turn=turn, unneeded="" if turn else ballot.turn(approves=True))
-    if not needs.staged or made.would is None or made.anew is None:
+    if not needs.staged:
         return made
     by_place = {
         (at, number): names.any_of(role)
         for at, stage in enumerate(needs.stages)
         for number, role in enumerate(stage.roles)
     }
+    made = replace(made, asked=stage_words.next_asked(made.tally, names), by_place=by_place)
+    if made.would is None or made.anew is None:  # the reader may not decide
+        return made
     after = stage_words.then_asked(made.would, names), stage_words.then_asked(made.anew, names)
-    asked = stage_words.next_asked(made.tally, names)
-    return replace(made, asked=asked, by_place=by_place, words_after=after)
+    return replace(made, words_after=after)
 
 
 @prepared_statement

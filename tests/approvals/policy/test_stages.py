@@ -241,6 +241,8 @@ def test_the_gate_says_who_is_needed_now_and_later_and_whose_turn_comes_later() 
     assert f"Now one of {support}. Then one of {legal}." in mine
     assert f"Nothing runs until one more person approves. Still needed: one of {legal}" in mine
     assert f"Your turn comes later. First one of {support} must approve." in read(chain.lee, address)
+    hers = make_gate(policy=chain.policy, started_by=chain.ann)  # so that she may not decide it
+    assert f"Now one of {finance} and one of {support}. Then one of {legal}." in read(chain.ann, f"/gates/{hers.pk}/")
     assert f"waits for {support}" in read(chain.ann, "/")
 
 
