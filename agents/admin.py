@@ -106,8 +106,7 @@ class TokenAdmin(TakesOrders, ReadOnlyAdmin):
         """Revoke the token and return to its page."""
         found = get_object_or_404(Token, pk=token)
         done = tokens.revoke(found, by=actors.of_user(request.user))
-        words = f"{found} is revoked." if done else f"{found} had already been revoked."
-        messages.info(request, words)
+        messages.info(request, f"{found} is revoked." if done else f"{found} had already been revoked.")
         return redirect("admin:agents_token_change", found.pk)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:

@@ -114,8 +114,7 @@ def check(
     known = [str(scope) for scope in TokenScope]
     strange = sorted(set(scopes) - set(known))
     if strange:
-        unknown = f"There are no scopes {', '.join(strange)}. A token needs scopes out of {', '.join(known)}."
-        raise TokenRefused(unknown)
+        raise TokenRefused(f"There are no scopes {', '.join(strange)}. A token needs scopes out of {', '.join(known)}.")
     if not scopes:
         raise TokenRefused(f"A token needs scopes out of {', '.join(known)}.")
     if not name.strip():
@@ -135,13 +134,11 @@ def check(
 def _check_agent(owner: User, scopes: Collection[str], team: Group | None, agent: str, policy: str) -> None:
     beyond = sorted(set(scopes) - {str(scope) for scope in FOR_AGENTS})
     if beyond:
-        reserved = f"An agent's token cannot have {', '.join(beyond)}: only people decide."
-        raise TokenRefused(reserved)
+        raise TokenRefused(f"An agent's token cannot have {', '.join(beyond)}: only people decide.")
     if not NAME.fullmatch(agent):
         raise TokenRefused("An agent's name has only plain letters, digits, . _ - and at most 100 characters.")
     if team is None or not teams_where(owner, START_RUN).filter(pk=team.pk).exists():
-        words = f"An agent's token needs a team in which {owner.username} may start runs."
-        raise TokenRefused(words)
+        raise TokenRefused(f"An agent's token needs a team in which {owner.username} may start runs.")
     if policy:
         try:
             Policy.objects.expect(policy, team=team, exact=True)

@@ -220,8 +220,7 @@ class UndoTooLate(UndoRefused):
     code = "too_late"
 
     def __init__(self, at: str, how: str) -> None:
-        words = f"This gate closed at {at} UTC: {how}. It is too late to undo: its effects may have begun."
-        super().__init__(words)
+        super().__init__(f"This gate closed at {at} UTC: {how}. It is too late to undo: its effects may have begun.")
 
 
 class Rejected(DecisionRefused):

@@ -103,8 +103,7 @@ class Spawning:
         """Return the child that this call has started before, takes over, or reads for a fork; None for none."""
         if row := self.before.of_execution(call, self.used) or self._adopted(call):
             if row.landings:
-                told = f"R-{row.run_id} was started before, with the same input; it was taken over."
-                self.notes.append(told)
+                self.notes.append(f"R-{row.run_id} was started before, with the same input; it was taken over.")
             return row
         if row := self.before.of_origin(call, self.used):
             self.notes.append(f"R-{row.run_id} did this for the run that this one was forked from.")

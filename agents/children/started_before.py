@@ -209,8 +209,7 @@ def digest_of(agent: str, version: str, input: Any, config: Mapping[str, Any] | 
     try:
         return digests.of_value([agent, version, input, dict(config or {})])
     except ValueRefused as error:
-        told = f"spawn({agent!r}): {error.pointer} {error.reason}; give it what JSON can say."
-        raise StepFailed(told) from error
+        raise StepFailed(f"spawn({agent!r}): {error.pointer} {error.reason}; give it what JSON can say.") from error
 
 
 def _as_read(known: RegisteredAgent, input: Any, config: Mapping[str, Any] | None) -> bytes:

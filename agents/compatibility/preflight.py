@@ -56,10 +56,8 @@ def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str
 def _unknown(name: str) -> str:
     """Say why nothing is known about the agent's code."""
     if faults := registry.faults():
-        unread = f"The code of {name} could not be read here. {' '.join(faults)}"
-        return unread
-    told = f"The web server was started without {name}: add its module to HOLDPOINT_AGENTS and restart."
-    return told
+        return f"The code of {name} could not be read here. {' '.join(faults)}"
+    return f"The web server was started without {name}: add its module to HOLDPOINT_AGENTS and restart."
 
 
 def _outside(run: Run, plan: Plan, snapshot: Snapshot | None) -> AgentCode | UnknownCode:

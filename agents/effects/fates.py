@@ -107,8 +107,7 @@ class Fate:
             elif undo.status == "abandoned":
                 yield Remark("the result of its undo is unknown; the undo was ordered again")
             else:
-                unknown = "the result of its undo is unknown"
-                yield Remark(unknown if undo.status == "unknown" else "its undo is running")
+                yield Remark("the result of its undo is unknown" if undo.status == "unknown" else "its undo is running")
 
 
 def fates_of(effects: Sequence[LedgerRow], reused: dict[str, list[int]] | None = None) -> list[Fate]:

@@ -53,20 +53,17 @@ def target_of(run: Run, seq: int) -> Snapshot:
     found = Checkpoint.objects.filter(run=run, seq=seq).values_list("id", flat=True).first()
     if found is None:
         gap = gaps.over(run.pk, seq)
-        missing = f"R-{run.pk} has no checkpoint {seq}."
-        raise RewindRefused(str(CheckpointRemoved(gap, seq)) if gap else missing)
+        raise RewindRefused(str(CheckpointRemoved(gap, seq)) if gap else f"R-{run.pk} has no checkpoint {seq}.")
     try:
         return store.load_checkpoint(found)
     except NotVerified as error:
-        told = f"Checkpoint {seq} does not verify, so no run can go on from it: {error}"
-        raise RewindRefused(told) from error
+        raise RewindRefused(f"Checkpoint {seq} does not verify, so no run can go on from it: {error}") from error
 
 
 def check_goes_on(target: Snapshot) -> None:
     """Raise RewindRefused if no step follows the checkpoint."""
     if not target.next_step:
-        ended = f"The run ended at checkpoint {target.seq}. Choose an earlier one."
-        raise RewindRefused(ended)
+        raise RewindRefused(f"The run ended at checkpoint {target.seq}. Choose an earlier one.")
 
 
 def check_taken(run: Run, plan: Plan, saved: Snapshot | None) -> None:
@@ -187,8 +184,7 @@ def wanted(
     way = upcast.way_to(plan.version, recorded, registry.agents()) if plan.pk != recorded.pk else None
     next_step = target.next_step if way is None else way.step(target.next_step)
     if plan.pk != recorded.pk and next_step not in {step.name for step in steps}:
-        missing = f"{plan} has no step {next_step}, which the fork would run next."
-        raise RewindRefused(missing)
+        raise RewindRefused(f"{plan} has no step {next_step}, which the fork would run next.")
     writes = edited(run, target, patch, plan_id=plan.pk, way=way) if patch or plan.pk != recorded.pk else {}
     return WantedFork(target, plan, next_step, writes, _environment(run, plan, config))
 

@@ -129,8 +129,7 @@ def priority_of(form: Mapping[str, str]) -> int | None:
     """Return the chosen priority; None for the agent's own. Raises InputRefused."""
     chosen = form.get("priority", "")
     if chosen and chosen not in map(str, PRIORITIES):
-        message = f"takes a number from 0 to {PRIORITIES[-1]}"
-        raise InputRefused([FieldError(pointer=PRIORITY, message=message)])
+        raise InputRefused([FieldError(pointer=PRIORITY, message=f"takes a number from 0 to {PRIORITIES[-1]}")])
     return int(chosen) if chosen else None
 
 

@@ -189,5 +189,4 @@ def reveal(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
         context = {"run": run, "checkpoint": checkpoint, "pointer": at, "first": 0, "refused": unverified}
         return render(request, "runs/checkpoint/value.html", context, status=409)
     back = f"{reverse('checkpoint', args=[run.pk, seq])}?view=state#secrets"
-    of = f"R-{run.pk}, checkpoint {seq}"
-    return shown(request, at, value, back=back, of=of)
+    return shown(request, at, value, back=back, of=f"R-{run.pk}, checkpoint {seq}")

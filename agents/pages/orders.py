@@ -124,5 +124,4 @@ def form(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def _no_such_kind(*kinds: str) -> HttpResponse:
-    words = f"kind has to be one of {', '.join(kinds)}."
-    return HttpResponseBadRequest(words, content_type="text/plain")
+    return HttpResponseBadRequest(f"kind has to be one of {', '.join(kinds)}.", content_type="text/plain")

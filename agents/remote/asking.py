@@ -152,8 +152,7 @@ def _faults(card: Card) -> Iterator[Fault]:
             continue
         for place, message in validate.faults_of(action.schema, action.arguments) if action.schema else ():
             if message == str(validate.UNREADABLE):
-                words = "it cannot be used: it refers to something that it does not contain, or too often"
-                yield f"{at}/schema", words
+                yield f"{at}/schema", "it cannot be used: it refers to something that it does not contain, or too often"
             else:
                 yield f"{at}/arguments{place}", message
 

@@ -145,6 +145,5 @@ def why_not(run_id: int) -> WorkRefused:
         return NotClaimable(f"The run waits{asked}.", gate=gate)
     if run.status == Run.Status.RUNNING:
         until = f"{run.lease_until:%H:%M:%S} UTC" if run.lease_until else "its lease ends"
-        words = f"{run.worker or 'Somebody'} has the run, at least until {until}."
-        return NotClaimable(words, until=run.lease_until)
+        return NotClaimable(f"{run.worker or 'Somebody'} has the run, at least until {until}.", until=run.lease_until)
     return NotClaimable("A person is moving the run, or it pauses after a failure, for some seconds.")

@@ -12,8 +12,7 @@ def why_ended(outcome: Outcome) -> str:
         return "Nobody decided in time"
     if outcome.kind == Outcome.Kind.WITHDRAWN:
         return f"The gate was withdrawn: {outcome.words}"
-    said = f"Rejected by {name(outcome)}: {outcome.words}" if outcome.words else f"Rejected by {name(outcome)}"
-    return said
+    return f"Rejected by {name(outcome)}: {outcome.words}" if outcome.words else f"Rejected by {name(outcome)}"
 
 
 def name(outcome: Outcome) -> str:

@@ -88,8 +88,7 @@ def why(gate: Gate) -> NotRun | None:
         return NotRun("queued" if there else "no_worker", idle[:1].upper() + idle[1:])
     if run.status == Run.Status.QUEUED:
         return NotRun("queued", _queued(run.wake_at))
-    words = f"A worker is still at the step “{run.next_step}”, which comes before."
-    return NotRun("running", words)
+    return NotRun("running", f"A worker is still at the step “{run.next_step}”, which comes before.")
 
 
 def _queued(until: datetime | None) -> str:

@@ -229,8 +229,7 @@ def _begun(owner: Owner, place: Place, masked: bool) -> ThreadRun:
 def plan_of(agent: str) -> Plan:
     """Return the plan of a graph's threads: all that is known of the graph is that it runs."""
     graph = StepSpec(STEP, doc="Run the graph.", jumps=(STEP,))
-    doc = "A LangGraph graph whose threads are kept here."
-    return plans.keep(PlanSpec(agent, VERSION, doc, OPEN, (graph,)))
+    return plans.keep(PlanSpec(agent, VERSION, "A LangGraph graph whose threads are kept here.", OPEN, (graph,)))
 
 
 def key_of(owner: Owner, place: Place) -> str:

@@ -50,8 +50,7 @@ class Hours(forms.CharField):
         try:
             read_hours(found)
         except ValueError as wrong:
-            words = f"Write hours such as “mon-fri 09:00-17:00”: {wrong}."
-            raise forms.ValidationError(words) from wrong
+            raise forms.ValidationError(f"Write hours such as “mon-fri 09:00-17:00”: {wrong}.") from wrong
         return found
 
     def has_changed(self, initial: Any, data: Any) -> bool:

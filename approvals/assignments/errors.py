@@ -13,8 +13,7 @@ class ClaimedByOther(DecisionRefused):
     code = "claimed"
 
     def __init__(self, name: str, holder: int) -> None:
-        said = f"{name} has this gate and is working on it. Take it over first: they are told."
-        super().__init__(said)
+        super().__init__(f"{name} has this gate and is working on it. Take it over first: they are told.")
         self.holder = holder
 
     def facts(self) -> dict[str, Any]:

@@ -90,8 +90,7 @@ def check_form(submission: Submission, card: Card, policy: Policy) -> None:
     if submission.verdict == Verdict.MIXED and submission.then == Then.BACK:
         faults.append(make_problem("Only a rejection of all actions sends the run back.", pointer="/then"))
     if len(submission.comment) > COMMENT_LIMIT:
-        told = f"Write at most {COMMENT_LIMIT:,} characters."
-        faults.append(make_problem(told, pointer="/comment"))
+        faults.append(make_problem(f"Write at most {COMMENT_LIMIT:,} characters.", pointer="/comment"))
     if submission.answer is not None and submission.verdict != Verdict.ANSWER:
         faults.append(make_problem("Only an answer takes a choice.", pointer="/answer"))
     if submission.verdict == Verdict.REJECT:

@@ -202,8 +202,7 @@ def too_many(builder: Builder, place: FormPlace) -> str:
     """Say what is wrong where more than MOST_NEW items were added; "" otherwise."""
     order = builder.sent.text(place.path, names.ORDER) or ""
     count = sum(names.is_new(word) for word in names.ids_of(order))
-    words = f"{count:,} were added; add at most {MOST_NEW:,} at once."
-    return words if count > MOST_NEW else ""
+    return f"{count:,} were added; add at most {MOST_NEW:,} at once." if count > MOST_NEW else ""
 
 
 def build_list(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRows:

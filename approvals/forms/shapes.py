@@ -160,8 +160,7 @@ def spelled(part: Schema, root: Schema, label: str, *, quoted: bool) -> str:
         return label
     true = " or ".join(texts.option(option) for option in what.options[:3]) if what.kind == "enum" else ""
     if quoted:
-        words = f"{true or _KINDS.get(what.kind, what.kind)}, which they call “{title}”"
-        return words
+        return f"{true or _KINDS.get(what.kind, what.kind)}, which they call “{title}”"
     return f"{title} ({true})" if true and true != title else label
 
 

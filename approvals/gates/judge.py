@@ -73,7 +73,6 @@ class Verdict:
     count: Tally  # of the approvals that count
     end: End | None = None
     lapsed: tuple[tuple[CastVote, str], ...] = ()  # votes that count no more, each with why
-    rejected: Rejection | None = None  # the last rejection that counts
 
     @property
     def awaits(self) -> list[int]:
@@ -105,4 +104,4 @@ def judge(
         )  # fmt: skip
     elif not count.left:
         end = End(rejects=False, proposal=proposal, votes=tuple(vote.decision for vote in agreed), repeats=repeats)
-    return Verdict(count=count, end=end, lapsed=(*barred, *fewer), rejected=against[-1] if against else None)
+    return Verdict(count=count, end=end, lapsed=(*barred, *fewer))

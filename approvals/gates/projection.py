@@ -98,7 +98,7 @@ class PendingVote:
         theirs = [each for each in votes if each.user_id != by]
         verdict = judged(gate, needs, theirs, now=now)
         used = {each.authority for each in theirs if each.pk not in lapsed}
-        seat = authority.seat(by, now[by], gate, used=used, asks=verdict.count.asks)
+        seat = authority.seat(by, now[by], gate, used=used, count=verdict.count)
         replaced = [each for each in votes if each.user_id == by or each.authority == seat.person]
         others = [each for each in theirs if each not in replaced]
         if len(others) < len(theirs):
@@ -120,15 +120,14 @@ class PendingVote:
         """
         if self.seat.why_not:
             raise NotAllowed(self.seat.why_not)
-        said = [each for each in self.replaced if each.rejects == rejects and not anew]
-        again = [each for each in said if each.pk not in self.lapsed]
+        before = [] if anew else self.replaced
+        again = [each for each in before if each.rejects == rejects and each.pk not in self.lapsed]
         if again and self.by not in [each.user_id for each in again]:
             raise SaidInTheirName(actors.of_user(again[0].user).name, rejects=rejects)
         if again:
             raise AlreadySaid(AlreadySaid.rejected if rejects else "")
-        if not rejects and self.verdict.rejected:
-            last = self.verdict.rejected.decision
-            raise RejectionStands(next(actors.of_user(each.user).name for each in self.others if each.pk == last))
+        if not rejects and (end := self.verdict.end) and end.rejects:
+            raise RejectionStands(actors.of_user(_last(end, self.others).user).name)
         if why := self.turn(approves=not (rejects or anew)):
             raise NotAllowed(why)
 

@@ -96,8 +96,7 @@ def end(question: AgentQuestion, text: str, *, by: Actor, failed: bool = False, 
 def cut(text: str) -> str:
     """Shorten an answer that nobody would read, and say by how much."""
     more = len(text) - LONGEST_ANSWER
-    words = f"… and {more:,} more characters"
-    return text[:LONGEST_ANSWER] + words if more > 0 else text
+    return text[:LONGEST_ANSWER] + f"… and {more:,} more characters" if more > 0 else text
 
 
 def _refuse(gate: Gate) -> None:

@@ -111,5 +111,4 @@ def test() -> NoticeMessage:
 
 
 def _account(user: User) -> MessageFact:
-    named = f"{user.get_username()} at {settings.HOLDPOINT_ORIGINS[0]}"
-    return MessageFact("Account", named)
+    return MessageFact("Account", f"{user.get_username()} at {settings.HOLDPOINT_ORIGINS[0]}")

@@ -8,7 +8,7 @@ first: then nobody's authority is used up. Somebody of an added team may fill an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from checkpoints.postgresql.prepared_rows import type_numbers
 from checkpoints.postgresql.sql import run_sql
 
 from .separation import apart_from, why_apart
+from .tally import Tally
 
 SWITCHED_OFF = "This account is switched off; ask an administrator."
 FOR_NOBODY = "You would decide this for somebody who is away, and who may not decide it."
@@ -94,18 +95,16 @@ def standings(people: Collection[int], gate: Gate) -> dict[int, GateStanding]:
     return {one: found.get(one, GateStanding(None)) for one in people}
 
 
-def seat(
-    person: int, now: GateStanding, gate: Gate, *, used: Collection[int], asks: Callable[[int, Collection[int]], bool]
-) -> Seat:
+def seat(person: int, now: GateStanding, gate: Gate, *, used: Collection[int], count: Tally) -> Seat:
     """Return how somebody who stands so to the gate may decide now: in their own name, else for somebody who is away.
 
-    Of these one whose authority others have not `used`, and whose approval the gate `asks` for now, else the first.
+    Of these one whose authority others have not `used`, and the nearest to a say by this `count`.
     """
     why = reason(person, now.teams, gate, now.lenders)
     if now.teams or person in gate.policy.person_ids or why:
         return Seat(why, now.teams or frozenset(), person)
     may = [each for each in now.lenders if each not in apart_from(gate)]
-    behalf = min(may, key=lambda each: (each in used, not asks(each, now.lenders[each]), each))
+    behalf = min(may, key=lambda each: (each in used, count.distance(each, now.lenders[each]), each))
     return Seat("", now.lenders[behalf], behalf)
 
 

@@ -101,6 +101,11 @@ class Tally:
         there = set(teams)
         return any(role.fits(person, there) for _, role in self.asked)
 
+    def distance(self, person: int, teams: Iterable[int]) -> int:
+        """Tell how far somebody is from a say: 0 where their approval is asked for, 1 where they may reject or edit."""
+        first = first_stage(self.requirements, person, teams)
+        return 0 if self.asks(person, teams) else 1 if first is not None and first <= self.stage else 2
+
     @property
     def awaits(self) -> list[int]:
         """Return the ids of the teams, and the negated ids of the people, who are asked now, for a queue."""

@@ -123,8 +123,7 @@ def compared(policy: Policy, groups: Iterable[Group], people: Iterable[User]) ->
 def _milder(base: Policy, after: PolicyTerms) -> list[str]:
     if base.proven:
         return milder(terms_of(base), after)
-    words = f"Version {base.version} was altered in the database, so nobody can tell what it asked."
-    return [words]
+    return [f"Version {base.version} was altered in the database, so nobody can tell what it asked."]
 
 
 def doubts(policy: Policy) -> list[str]:

@@ -50,8 +50,7 @@ def tables(text: str) -> list[dict[str, Any]]:
     found = said.get("policy", [])
     other = sorted(said.keys() - {"policy"})
     if other or not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        words = f"Begin each policy with [[policy]]. “{other[0] if other else 'policy'}” is no policy."
-        raise WrongFile(words)
+        raise WrongFile(f"Begin each policy with [[policy]]. “{other[0] if other else 'policy'}” is no policy.")
     if len(found) > MOST:
         raise WrongFile(f"Write at most {MOST} policies in a file.")
     for number, each in enumerate(found, 1):
@@ -69,8 +68,7 @@ def _check(number: int, said: Mapping[str, Any]) -> None:
             raise WrongFile(f"Policy {number}: write its {key}.")
     unknown = sorted(said.keys() - set(KEYS))
     if unknown:
-        words = f"Policy “{said['name']}”: there is no “{unknown[0]}”. There are: {', '.join(KEYS)}."
-        raise WrongFile(words)
+        raise WrongFile(f"Policy “{said['name']}”: there is no “{unknown[0]}”. There are: {', '.join(KEYS)}.")
 
 
 def form_data(said: Mapping[str, Any], directory: Directory) -> dict[str, Any]:
@@ -118,8 +116,7 @@ def _list(said: Mapping[str, Any], name: str, where: str) -> list[str]:
 
 def _known(name: str, there: Mapping[str, int], where: str) -> int:
     if name not in there:
-        words = f"{where}: there is no “{name}”. There are: {', '.join(sorted(there)[:20])}."
-        raise WrongFile(words)
+        raise WrongFile(f"{where}: there is no “{name}”. There are: {', '.join(sorted(there)[:20])}.")
     return there[name]
 
 

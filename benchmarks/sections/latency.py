@@ -60,8 +60,7 @@ def measure_latency(scratch: Scratch, rounds: int) -> Iterator[Figure]:
         for percent, ours, most in ((50, p50, 1.0), (95, p95, None)):
             theirs = compute_percentile(words, percent)
             parts = {"ours": f"{ours:.2f} ms", "DBOS": f"{theirs:.2f} ms"}
-            name = f"{FIRST_LINE}, p{percent} over DBOS's message"
-            yield Figure(name, ours / theirs, most=most, parts=parts)
+            yield Figure(f"{FIRST_LINE}, p{percent} over DBOS's message", ours / theirs, most=most, parts=parts)
     facts = _hear_gates(ann, base, warm + rounds // 3)[warm:]
     yield Figure("gate reached -> the fact at an open socket, p50", compute_percentile(facts, 50), "ms", most=50)
 

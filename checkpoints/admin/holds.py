@@ -123,8 +123,7 @@ class Holds(OfAllTeams, NothingByHand, ModelAdmin[Hold]):
         if not seq:
             return "a checkpoint that was deleted"
         called = f" “{name}”" if name and hold.kind != Hold.Kind.NAME else ""
-        words = f"checkpoint {seq}{called}, after {step}" if step else f"checkpoint {seq}{called}"
-        return words
+        return f"checkpoint {seq}{called}, after {step}" if step else f"checkpoint {seq}{called}"
 
     @admin.display(description="By")
     def made_by(self, hold: Hold) -> str:

@@ -75,8 +75,7 @@ class RetentionPolicyForm(VersionedForm[RetentionPolicy]):
         agent = str(self.cleaned_data["agent"]).strip()
         known = sorted(set(Plan.objects.values_list("agent", flat=True)))
         if agent and agent not in known:
-            words = f"There is no agent of that name. Known are: {', '.join(known) or 'none'}."
-            raise forms.ValidationError(words)
+            raise forms.ValidationError(f"There is no agent of that name. Known are: {', '.join(known) or 'none'}.")
         policies.lock(agent)
         if self.instance._state.adding and RetentionPolicy.objects.filter(agent=agent).exists():
             whose = agent or "all agents without one of their own"

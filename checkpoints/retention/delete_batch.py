@@ -175,8 +175,7 @@ def prepared(run_id: int, lineage: int, history: RetentionHistory, seqs: Sequenc
         raise RunMoved
     for row in rows:
         if digests.of_header(row.header) != row.digest:
-            words = "does not match its digest"
-            raise NotVerified(f"checkpoint {row.id} (run {run_id})", words)
+            raise NotVerified(f"checkpoint {row.id} (run {run_id})", "does not match its digest")
     made = prepare_anchors(run_id, lineage, history.places, rules.orphans(history.places, seqs))
     return RemovalPortion(run_id, lineage, history, ranges, rows, made, size)
 

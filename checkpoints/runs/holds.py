@@ -52,8 +52,7 @@ def hold(run: Run, seq: int | None, reason: str, *, by: Actor) -> Hold:
     """Set a legal hold on a checkpoint, or the whole run. Raises ValueRefused, CheckpointRemoved, NoSuchCheckpoint."""
     text = make_storable(" ".join(reason.split()))
     if not text or len(text) > LONGEST_REASON:
-        words = f"has {len(text)} characters; it takes 1 to {LONGEST_REASON}"
-        raise ValueRefused("/reason", words)
+        raise ValueRefused("/reason", f"has {len(text)} characters; it takes 1 to {LONGEST_REASON}")
     with transaction.atomic():
         id = None if seq is None else locked(run, seq)
         subject = f"legal:{uuid4().hex}"  # a subject of its own: a second hold stays when the first is freed

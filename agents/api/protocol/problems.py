@@ -302,8 +302,7 @@ def _not_verified(request: HttpRequest, error: NotVerified) -> HttpResponse:
 def _not_done(request: HttpRequest, error: errors.RewindRefused) -> HttpResponse:
     """Answer 403 to those who may only read, 422 for a fault in the body, 409 with the impact if the run is why."""
     impact = error.impact.to_json() if isinstance(error, errors.ImpactChanged) else None
-    place = "/config" if isinstance(error.__cause__, errors.ConfigRefused) else ""
-    faults = _faults(error.errors, place)
+    faults = _faults(error.errors, "/config" if isinstance(error.__cause__, errors.ConfigRefused) else "")
     if isinstance(error, errors.NeedsConfirmation):
         faults = [Fault(parameter="/confirm", detail="must be true, to repeat what cannot be undone")]
     code = "invalid" if error.status == 422 and error.code == "refused" else error.code

@@ -128,8 +128,7 @@ def options(run: Run, checkpoint: Checkpoint, *, to: int = 0, why: str = "") -> 
 
 
 def _option(way: RewindTarget, chosen: bool, look: Callable[[int], Impact], people: ImpactLine | None) -> RewindOption:
-    heading = f"If you rewind to checkpoint {way.to}"
-    shown, refused = attempt(partial(look, way.to), "Rewind", heading, people=people)
+    shown, refused = attempt(partial(look, way.to), "Rewind", f"If you rewind to checkpoint {way.to}", people=people)
     return RewindOption(way, chosen, shown, sentence(refused))
 
 

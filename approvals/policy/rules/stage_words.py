@@ -144,10 +144,8 @@ def then_asked(count: Tally, names: Names) -> str:
     """Say who is needed after a vote: `Still needed: one of Finance, then one of Legal`; "" where nobody is."""
     if not count.left:
         return ""
-    return (
-        "Still needed: "
-        f"{', then '.join(stage(each, names) for each in [Stage(roles=tuple(count.needed)), *count.later])}"
-    )
+    stages = [Stage(roles=tuple(count.needed)), *count.later]
+    return f"Still needed: {', then '.join(stage(each, names) for each in stages)}"
 
 
 def why_not_now(count: Tally, person: int, teams: Iterable[int], gate: Gate, *, approves: bool) -> str:

@@ -134,8 +134,7 @@ def _known(name: str, there: Mapping[str, int], kind: str) -> int:
         found = next((pk for known, pk in there.items() if known.casefold() == name.casefold()), None)
     if found is None:
         close = ", ".join(sorted(there)[:8])
-        words = f"There is no {kind} “{name}”. There are: {close or 'none'}."
-        raise WrongText(words)
+        raise WrongText(f"There is no {kind} “{name}”. There are: {close or 'none'}.")
     return found
 
 
@@ -148,8 +147,7 @@ def rules_from(text: str, directory: Directory) -> tuple[Rule, ...]:
     unknown = sorted(said.keys() - {"rule"})
     rules = said.get("rule", [])
     if unknown or not isinstance(rules, list) or not all(isinstance(each, dict) for each in rules):
-        words = f"Begin each rule with [[rule]]. “{unknown[0] if unknown else 'rule'}” is no rule."
-        raise WrongText(words)
+        raise WrongText(f"Begin each rule with [[rule]]. “{unknown[0] if unknown else 'rule'}” is no rule.")
     if len(rules) > MOST:
         raise WrongText(f"Write at most {MOST} rules.")
     made: list[Rule] = []
@@ -176,8 +174,7 @@ def _rule(at: int, said: dict[str, Any], directory: Directory, taken: set[str]) 
     require: dict[str, Any] = {}
     for key, value in said.items():
         if key not in _KEYS:
-            words = f"{where}: there is no “{key}”. There are: {', '.join(_KEYS)}."
-            raise WrongText(words)
+            raise WrongText(f"{where}: there is no “{key}”. There are: {', '.join(_KEYS)}.")
         stored, read = _KEYS[key]
         try:
             require[stored] = read(value, directory)

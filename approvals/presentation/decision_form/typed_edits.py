@@ -61,13 +61,8 @@ def put_in_place(texts: Mapping[str, str], card: Card) -> tuple[dict[str, Any], 
         try:
             value = canonical_json.parse_json(text)
         except ValueRefused as refused:
-            words = (
-                f"Write JSON: {refused.reason} at {refused.pointer}."
-                if refused.pointer
-                else f"Write JSON: {refused.reason}."
-            )
-            said = words
-            problems.append(make_problem(said, action=action_id))
+            place = f" at {refused.pointer}" if refused.pointer else ""
+            problems.append(make_problem(f"Write JSON: {refused.reason}{place}.", action=action_id))
             continue
         try:
             value = action.redaction.restore(value, action.arguments)

@@ -143,8 +143,7 @@ def said_of(
         try:
             said["response"] = response_of(action, chosen.response)
         except ValueRefused as refused:
-            reason = f"Write JSON: {refused.reason}."
-            return {}, [make_problem(reason, action=action.id, part="response")]
+            return {}, [make_problem(f"Write JSON: {refused.reason}.", action=action.id, part="response")]
     return said, []
 
 

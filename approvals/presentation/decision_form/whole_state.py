@@ -88,8 +88,7 @@ def read(form: Mapping[str, str], state: Mapping[str, Any] | None, veil: Redacti
     try:
         value = canonical_json.parse_json(text)
     except ValueRefused as refused:
-        said = f"Write JSON: {refused.reason}."
-        return replace(typed, errors=[fault(said, refused.pointer)])
+        return replace(typed, errors=[fault(f"Write JSON: {refused.reason}.", refused.pointer)])
     if not isinstance(value, dict):
         return replace(typed, errors=[fault("Write the whole state: an object with its fields.")])
     try:

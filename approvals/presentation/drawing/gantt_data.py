@@ -75,8 +75,7 @@ def read(data: Any) -> Schedule | str:
     try:
         return _read(data)
     except _Malformed as wrong:
-        words = f"This chart cannot be drawn: {wrong.said}. What is there stands in the saved state below."
-        return words
+        return f"This chart cannot be drawn: {wrong.said}. What is there stands in the saved state below."
 
 
 def _read(data: Any) -> Schedule:

@@ -81,8 +81,7 @@ def asks_then(impact: Impact) -> str:
     """Say which step certainly asks; for another run's effect, what it asks."""
     origin = next((row.origin for row in impact.asking if row.why == "takeover" and row.step == impact.asks), 0)
     if origin:
-        words = f"you are asked whether to reuse what R-{origin} already did in “{impact.title_of(impact.asks)}”"
-        return words
+        return f"you are asked whether to reuse what R-{origin} already did in “{impact.title_of(impact.asks)}”"
     return f"“{impact.title_of(impact.asks)}” asks"
 
 

@@ -21,8 +21,7 @@ def lasting(span: timedelta) -> str:
         return f"{minutes} min"
     if minutes < 48 * 60:
         hours, rest = divmod(minutes, 60)
-        words = f"{hours} h {rest} min" if rest and hours < 10 else f"{hours} h"
-        return words
+        return f"{hours} h {rest} min" if rest and hours < 10 else f"{hours} h"
     days = minutes // (24 * 60)
     return count_of(days, "day")
 

@@ -148,11 +148,9 @@ def _with_turns(made: Agreement, ballot: PendingVote, names: Names) -> Agreement
         for at, stage in enumerate(needs.stages)
         for number, role in enumerate(stage.roles)
     }
-    made = replace(made, asked=stage_words.next_asked(made.tally, names), by_place=by_place)
-    if made.would is None or made.anew is None:  # the reader may not decide
-        return made
-    after = stage_words.then_asked(made.would, names), stage_words.then_asked(made.anew, names)
-    return replace(made, words_after=after)
+    would, anew = [stage_words.then_asked(count, names) if count else "" for count in (made.would, made.anew)]
+    asked = stage_words.next_asked(made.tally, names)
+    return replace(made, asked=asked, by_place=by_place, words_after=(would, anew))
 
 
 @prepared_statement

@@ -36,8 +36,7 @@ def repeated_name(char: str, count: int) -> str:
     """Name a run of one character: `U+00A0 no-break space, 3 times`."""
     if count == 1:
         return hidden_name(char)
-    times = f"{hidden_name(char)}, {count:,} time" if count == 1 else f"{hidden_name(char)}, {count:,} times"
-    return times
+    return f"{hidden_name(char)}, {count:,} time" if count == 1 else f"{hidden_name(char)}, {count:,} times"
 
 
 def marks_name(marks: str) -> str:

@@ -180,5 +180,4 @@ def plain(text: str, *, limit: int = 200, value: bool = False) -> str:
     if len(text) <= limit:
         return shown
     rest = len(text) - limit
-    words = f"{shown}… and {rest:,} more character" if rest == 1 else f"{shown}… and {rest:,} more characters"
-    return words
+    return f"{shown}… and {rest:,} more character" if rest == 1 else f"{shown}… and {rest:,} more characters"

@@ -48,12 +48,12 @@ PLANTED = (
     Planted(PROJECTION, "gate.ending in (\"\", end.digest)", "True"),
     Planted(PROJECTION, "if each.user_id == by or each.authority == seat.person]", "if each.user_id == by]"),
     Planted(PROJECTION, "if each.pk not in lapsed}", "if False}"),
-    Planted(PROJECTION, "if not rejects and self.verdict.rejected:", "if False:"),
+    Planted(PROJECTION, "if not rejects and (end := self.verdict.end) and end.rejects:", "if end := None:"),
     Planted(
         PROJECTION, "awaits = [] if gate.policy.plain else asked if end",
         "awaits = [] if gate.policy.plain else asked if asked",
     ),
-    Planted(PROJECTION, "again = [each for each in said if each.pk not in self.lapsed]", "again = said"),
+    Planted(PROJECTION, "each.rejects == rejects and each.pk not in self.lapsed]", "each.rejects == rejects]"),
     Planted(
         DECIDING, "votes = [*(each for each in ballot.others if each.rejects or not prepared.next), decision]",
         "votes = [*ballot.others, decision]",
@@ -63,7 +63,7 @@ PLANTED = (
         AUTHORITY, "may = [each for each in now.lenders if each not in apart_from(gate)]",
         "may = [*now.lenders]",
     ),
-    Planted(AUTHORITY, "not asks(each, now.lenders[each]), each", "each"),
+    Planted(AUTHORITY, "count.distance(each, now.lenders[each]), each", "each"),
     Planted(AUTHORITY, "ended = now.teams is None or away not in now.lenders or", "ended ="),
     Planted(AUTHORITY, "if now.teams or person in gate.policy.person_ids or why:", "if now.teams or why:"),
     Planted(AUTHORITY, "delegates |= {to for pk, to, person in lent_here if pk == gate.pk and person in free}", ""),
