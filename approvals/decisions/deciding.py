@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from copy import copy
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -32,7 +33,7 @@ from approvals.errors import (
 )
 from approvals.gates.opening import raised
 from approvals.gates.projection import PendingVote, judged, look_again, project
-from approvals.gates.reading import read
+from approvals.gates.reading import GateReading, read
 from approvals.models import Decision, Gate, GateClaim, Proposal
 from approvals.models.assignments import ending
 from approvals.policy import required, second_look, step_up
@@ -40,7 +41,6 @@ from approvals.policy.step_up import Confirmed
 from checkpoints import actors
 from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
-from checkpoints.layout.snapshot import Snapshot
 from checkpoints.postgresql.prepared_rows import insert_rows, prepared_statement
 from checkpoints.values.canonical_json import encode_canonical
 
@@ -65,43 +65,44 @@ def decide(
     *,
     by: User,
     confirmed: Confirmed | None = None,
-    saved: Snapshot | None = None,
+    reading: GateReading | None = None,
 ) -> Decision:
     """Record one reviewer's decision, and close the gate where enough people agree on the proposal.
 
-    `confirmed`: how they confirmed who they are, None where they did not or decide by a token; `saved`: the gate's
-    state, where the caller has just loaded it. The same person's same key gives the same decision again. Opens a
-    transaction of its own. Raises a DecisionRefused: NotAllowed, TokenMayNotDecide, NotConfirmed, SecondLookNeeded,
-    AlreadyDecided, StaleGate, ConsequencesChanged, RejectionStands, RepeatNotConfirmed, GateExpired, GateWithdrawn,
-    AlreadySaid, CannotResume, EditRefused or Invalid; the refusal is an event by then.
+    `confirmed`: how they confirmed who they are, None where they did not or decide by a token; `reading`: the gate,
+    where the caller has just read it for this person and key. The same person's same key gives the same decision again.
+    Opens a transaction of its own.
+
+    Raises a DecisionRefused: NotAllowed, TokenMayNotDecide, NotConfirmed, SecondLookNeeded, AlreadyDecided, StaleGate,
+    ConsequencesChanged, RejectionStands, RepeatNotConfirmed, GateExpired, GateWithdrawn, AlreadySaid, CannotResume,
+    EditRefused or Invalid; the refusal is an event by then.
     """
+    unmoved = copy(gate)  # a refusal rolls back what the one that is read becomes
     try:
         with transaction.atomic(durable=True):
-            return _record(gate.pk, submission, by, confirmed, saved)
+            return _record(gate.pk, submission, by, confirmed, reading)
     except _RecordedBefore as before:
         return before.decision
     except DecisionRefused as refusal:
-        record_refusal(gate, submission, by, refusal)
-        if isinstance(refusal, NotAllowed) and gate.awaits:
+        record_refusal(unmoved, submission, by, refusal)
+        if isinstance(refusal, NotAllowed) and unmoved.awaits:
             with suppress(NotVerified):  # the refusal is what they hear of
                 look_again(gate.pk)
         raise
     except NotVerified as fault:
         frozen = NotVerifiable()
-        record_refusal(gate, submission, by, frozen)
+        record_refusal(unmoved, submission, by, frozen)
         raise frozen from fault
 
 
 def _record(
-    gate_id: int, submission: Submission, by: User, confirmed: Confirmed | None, saved: Snapshot | None
+    gate_id: int, submission: Submission, by: User, confirmed: Confirmed | None, reading: GateReading | None
 ) -> Decision:
     check_key(submission)
     request = submission.digest()
-    reading = read(gate_id, user_id=by.pk, key=submission.key)
+    reading = reading or read(gate_id, user_id=by.pk, key=submission.key)
     gate = reading.gate
     evidence.check(reading.proposal)
-    if saved is not None and saved.id == gate.checkpoint:
-        gate.saved = saved
     if reading.key_used:
         _return_same(gate.decisions.filter(user=by), by, submission, request)
     prepared = prepare(reading, submission, by=by)

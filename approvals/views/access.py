@@ -16,10 +16,12 @@ from django.shortcuts import render
 
 from approvals.audit import evidence
 from approvals.gates.page.shown_gate import ShownGate, shown
-from approvals.models import Gate
+from approvals.gates.reading import GateReading, read
+from approvals.models import Gate, Proposal
 from approvals.presentation.gate_page.page import GatePage
 from checkpoints import store
 from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, NotVerified
+from checkpoints.postgresql.sql import make_storable
 from checkpoints.store import gaps
 
 P = ParamSpec("P")
@@ -100,6 +102,25 @@ def reader_of(request: HttpRequest) -> User:
 def gate_or_404(request: HttpRequest, gate_id: int) -> Gate:
     """Return the gate, where the reader may see it; else 404. Raises NotVerified."""
     return shown_or_404(request, gate_id).gate
+
+
+def reading_or_404(request: HttpRequest, gate_id: int, *, key: str) -> GateReading:
+    """Return the gate as read for a decision under this key, where the reader may see it; else 404.
+
+    Raises NotVerified, also where the saved state does not verify.
+    """
+    reader = reader_of(request)
+    try:
+        reading = read(gate_id, user_id=reader.pk, key=make_storable(key))
+    except Proposal.DoesNotExist as missing:
+        raise Http404("No such gate") from missing
+    gate = reading.gate
+    decides = reading.decides or reading.lenders or reader.pk in gate.policy.person_ids
+    if not decides and not Gate.objects.visible_to(reader).filter(pk=gate_id).exists():
+        raise Http404("No such gate")
+    evidence.check(reading.proposal)
+    gate.saved = store.load_checkpoint(gate.checkpoint)
+    return reading
 
 
 def page_or_404(request: HttpRequest, gate_id: int) -> GatePage:

@@ -21,7 +21,7 @@ from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirme
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
 from approvals.decisions.undo_window import take_back
-from approvals.models import Draft, Gate, Proposal
+from approvals.models import Draft, Proposal
 from approvals.models.draft import MOST_CHARACTERS, NotKept
 from approvals.policy import step_up
 from approvals.presentation.decision_form import posted, typed_edits, whole_state
@@ -37,7 +37,7 @@ from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.postgresql.sql import make_storable
 
 from . import next_gate
-from .access import page_or_404, private, verified
+from .access import page_or_404, private, reader_of, reading_or_404, verified
 from .files import form_with_files
 from .gates import new_key, show
 from .impacts import fill_in, typed
@@ -68,20 +68,18 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponseBase:
 @private
 @verified
 def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
-    page = page_or_404(request, gate_id)
-    gate, user = page.gate, page.user
-    saved = gate.saved  # no decision on a state that does not verify
-    looked_at = proposal_of(gate, request)
+    user, key = reader_of(request), request.POST.get("key", "")
+    reading = reading_or_404(request, gate_id, key=key)
+    gate, looked_at = reading.gate, proposal_of(reading.proposal, request)
     form = form_with_files(request, gate, by=user)
     sent = posted.read_over(form, looked_at)
     if sent.typed.errors:
-        return refused(request, page, sent, looked_at, errors.Invalid(sent.typed.errors))
-    seen, key = digest_of(request), request.POST.get("key", "")
+        refusal = errors.Invalid(sent.typed.errors)
+        return refused(request, page_or_404(request, gate_id), sent, looked_at, refusal)
+    submission = Submission(seen=digest_of(request), key=key, **sent.decision)
+    confirmed = step_up.of_session(request)
     try:
-        decision = deciding.decide(
-            gate, Submission(seen=seen, key=key, **sent.decision), by=user, saved=saved,
-            confirmed=step_up.of_session(request),
-        )  # fmt: skip
+        decision = deciding.decide(gate, submission, by=user, confirmed=confirmed, reading=reading)
     except errors.DecisionRefused as refusal:
         led = ask_confirmation(looked_at, form, by=user) if isinstance(refusal, errors.NotConfirmed) else None
         return led or refused(request, page_or_404(request, gate_id), sent, looked_at, refusal)
@@ -106,14 +104,14 @@ def undo(request: HttpRequest, gate_id: int) -> HttpResponse:
     return HttpResponseRedirect(f"{reverse('gate', args=[gate_id])}?undone={undone.pk}#decide", status=303)
 
 
-def proposal_of(gate: Gate, request: HttpRequest) -> Proposal:
-    """Return the proposal that was on the reader's screen; the current one if the form names none of this gate."""
+def proposal_of(current: Proposal, request: HttpRequest) -> Proposal:
+    """Return the proposal that was on the reader's screen; the current one if the form names no other of its gate."""
     number = request.POST.get("proposal", "")
-    known = number.isascii() and number.isdigit() and len(number) < 9
-    found = _numbered(gate.pk, int(number)) if known else []
+    known = number.isascii() and number.isdigit() and len(number) < 9 and int(number) != current.number
+    found = _numbered(current.gate_id, int(number)) if known else []
     if not found:
-        return gate.standing()
-    found[0].gate = gate
+        return current
+    found[0].gate = current.gate
     return found[0]
 
 

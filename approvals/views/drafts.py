@@ -16,7 +16,7 @@ from approvals.presentation.decision_form.draft_fields import kept
 from approvals.presentation.gate_page.filled import blank
 from checkpoints.postgresql.sql import make_storable
 
-from .access import gate_or_404, private, reader_of, verified
+from .access import private, reader_of, shown_or_404, verified
 from .decisions import proposal_of
 from .files import form_with_files
 
@@ -32,14 +32,15 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
 
     A script gets the time as JSON; a page without script comes back to the gate.
     """
-    gate, user = gate_or_404(request, gate_id), reader_of(request)
+    shown, user = shown_or_404(request, gate_id), reader_of(request)
+    gate = shown.gate
     if "discard" in request.POST:
         Draft.objects.drop(gate, by=user)
         return HttpResponseRedirect(reverse("gate", args=[gate_id]), status=303)
     reason = authority.why_not(user, gate)
     if reason:
         return _told(request, gate_id, {"problem": reason}, status=403)
-    looked_at = proposal_of(gate, request)
+    looked_at = proposal_of(shown.standing, request)
     fields = kept(form_with_files(request, gate, by=user), looked_at)
     if sum(map(len, fields.values())) > MOST_CHARACTERS:
         return _told(request, gate_id, {"problem": "This is too long to be kept as a draft."}, status=413)

@@ -40,7 +40,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     if page.open and page.why_not:
         raise PermissionDenied(page.why_not)
     change = request.POST.get("change", "")
-    looked_at = proposal_of(page.gate, request)
+    looked_at = proposal_of(page.proposal, request)
     form = form_with_files(request, page.gate, by=page.user)
     sent = posted.read_over(forms.applied(form, change), looked_at)
     changed(page, sent)

@@ -25,6 +25,7 @@ from approvals.decisions.bulk.orders import BulkChoice, BulkProgress, BulkSubmis
 from approvals.decisions.decision_impact import LENGTH
 from approvals.decisions.submission import MOST_NAMED, Submission
 from approvals.decisions.undo_window import recorded, take_back_within
+from approvals.gates.reading import read
 from approvals.models import Decision
 from approvals.policy.bulk import MOST
 from approvals.views.access import gate_or_404
@@ -150,7 +151,9 @@ def decide_gate(request: HttpRequest, gate_id: GateId, decision: Decide, key: Ke
     def say() -> HttpResponse:
         named = own_key(request, key) or secrets.token_hex(16)
         sent = Submission(key=named, **said_in(decision))
-        made = deciding.decide(gate, sent, by=reader, confirmed=confirmation_of(request), saved=saved)
+        reading = read(gate_id, user_id=reader.pk, key=named)
+        reading.gate.saved = saved
+        made = deciding.decide(gate, sent, by=reader, confirmed=confirmation_of(request), reading=reading)
         now = gate_or_404(request, gate_id)
         values = {"id": made.pk, "verdict": made.verdict, "actions": made.by_action, "gate": now}
         decided = Decided.model_validate(values, context={"standing": now.standing(), "reader": reader})

@@ -199,7 +199,7 @@ class AskedGate:
         """Return the preflight: whether the run can go on from here; None where the gate is closed."""
         return preflights.of_gate(self.gate, snapshot=self.snapshot) if self.open else None
 
-    @property
+    @cached_property
     def may_send(self) -> bool:
         """Tell whether a decision by the reader would be accepted now."""
         return self.may_decide and not (self.preflight and self.preflight.red)
