@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.utils.functional import cached_property
 from pydantic import BaseModel
 
 from agents.definition import fields, registry

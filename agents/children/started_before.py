@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 from uuid import UUID
+
+from django.utils.functional import cached_property
 
 from agents.definition import environment, fields, registry, upcast
 from agents.definition.registered import RegisteredAgent

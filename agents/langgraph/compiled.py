@@ -16,11 +16,11 @@ import sysconfig
 import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from types import FunctionType, NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
+from django.utils.functional import cached_property
 from holdpoint.langgraph.interrupts import GraphQuestion
 from holdpoint.langgraph.values import Allowed
 from langchain_core.tools import BaseTool

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
 import structlog
 from django.utils import timezone
+from django.utils.functional import cached_property
 
 from agents.definition import environment, fields, registry
 from agents.definition.agent import RunInfo

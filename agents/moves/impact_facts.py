@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from contextlib import suppress
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
+from django.utils.functional import cached_property
 
 from agents.errors import UpcastFailed
 from agents.models import Effect

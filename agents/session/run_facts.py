@@ -6,10 +6,10 @@ Everything here is read, on first need; agents.session.run_session writes.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 from uuid import UUID
 
+from django.utils.functional import cached_property
 from pydantic import BaseModel
 
 from agents.definition import environment, fields, invariants

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, partial, wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from django.contrib.auth.models import Group
 from django.db import InterfaceError, OperationalError
+from django.utils.functional import cached_property
 from holdpoint.errors import HoldpointError
 from holdpoint.langgraph import saver_errors
 from holdpoint.langgraph.backend import ChannelHistory, New, Stored, Write, read_pages

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from typing import Any, NoReturn
 from uuid import UUID
 
 from django.db import transaction
+from django.utils.functional import cached_property
 from pydantic import TypeAdapter, ValidationError
 
 from agents.definition import fields

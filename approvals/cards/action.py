@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property
 from typing import Any
+
+from django.utils.functional import cached_property
 
 from approvals.errors import CardRefused
 from approvals.schema import redact

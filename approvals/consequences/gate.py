@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
+
+from django.utils.functional import cached_property
 
 from approvals.cards import binding
 from approvals.cards.action import Action

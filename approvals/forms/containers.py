@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
+
+from django.utils.functional import cached_property
 
 from approvals.schema.walk import Schema, label_of, resolve_part
 from checkpoints.values.patch import find_rising_run

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from functools import cached_property
+
+from django.utils.functional import cached_property
 
 from approvals.engine_rules.gates import allowing
 from checkpoints.runs.plans import PlanSpec, StepSpec

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import cached_property
 from typing import Any
+
+from django.utils.functional import cached_property
 
 from checkpoints.runs.plans import in_words
 from checkpoints.values import digests

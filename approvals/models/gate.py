@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from functools import cached_property
 from typing import Any
 
 from django.contrib.auth.models import Group, User
@@ -18,6 +17,7 @@ from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models import Case, Count, F, Q, Value, When
 from django.db.models.functions import Concat, Now
+from django.utils.functional import cached_property
 
 from approvals.cards.card import Card
 from approvals.cards.stored import card_of

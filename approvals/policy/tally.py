@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+
+from django.utils.functional import cached_property
 
 from .requirements import Requirements, Role, Stage
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from django.contrib.auth.models import User
+from django.utils.functional import cached_property
 
 from approvals.assignments.errors import ClaimedByOther
 from approvals.consequences.errors import DoneAlready, RejectionStands

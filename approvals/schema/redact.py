@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from functools import cached_property
 from typing import Any
+
+from django.utils.functional import cached_property
 
 from checkpoints.errors import ValueRefused
 from checkpoints.values import json_pointer

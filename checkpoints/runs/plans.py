@@ -10,13 +10,13 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from threading import RLock
 from typing import Any, Self
 
 from cachetools import LRUCache, cached
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils.functional import cached_property
 
 from checkpoints.models import Plan
 from checkpoints.models.run import name_plan

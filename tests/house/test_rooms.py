@@ -33,6 +33,14 @@ def hidden_imports(source: str) -> list[str]:
     return found
 
 
+def test_no_slow_read_of_one_object_holds_up_the_others_of_its_class() -> None:
+    """functools' cached property has one lock for all instances before Python 3.12: a state was loaded under it."""
+    locking = re.compile(r"^from functools import .*\bcached_property\b|functools\.cached_property", re.MULTILINE)
+    assert locking.search("from functools import cached_property, partial")
+    found = {str(path) for path in modules() if locking.search((ROOT / path).read_text())}
+    assert found == {"agents/examples/jobshop/shop.py"}  # of a pydantic model, which takes no other, and reads nothing
+
+
 def test_no_import_hides_behind_a_type_check() -> None:
     hidden = "if TYPE_CHECKING:\n    from .run import Run\n    from openai import OpenAI\n"
     assert hidden_imports(hidden) == ["run"]

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any, Self
+
+from django.utils.functional import cached_property
 
 from approvals.cards.action import Action
 from approvals.cards.card import Card

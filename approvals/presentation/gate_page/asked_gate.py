@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.utils import timezone
+from django.utils.functional import cached_property
 
 from approvals.cards.card import Card, state_veil
 from approvals.consequences.done_before import DoneBefore, done_before

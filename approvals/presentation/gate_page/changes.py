@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 from typing import Any
+
+from django.utils.functional import cached_property
 
 from approvals.cards import binding
 from approvals.cards.card import Card

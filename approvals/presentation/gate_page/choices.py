@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from django.utils import timezone
+from django.utils.functional import cached_property
 
 from approvals.cards.action import EDIT
 from approvals.decisions.decision_impact import DecisionImpact

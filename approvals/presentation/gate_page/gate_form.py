@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
+
+from django.utils.functional import cached_property
 
 from approvals.presentation.decision_form import actions, answer_forms, conflicts, faults, verdict_choice, whole_state
 

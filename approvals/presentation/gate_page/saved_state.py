@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from typing import Any
+
+from django.utils.functional import cached_property
 
 from approvals.cards.quote import Quote, quoted
 from approvals.gates import reveal_secret

@@ -7,10 +7,11 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from functools import cached_property
 from itertools import islice
 from operator import attrgetter
 from typing import Any
+
+from django.utils.functional import cached_property
 
 from approvals.cards.action import Action
 from approvals.cards.card import Card

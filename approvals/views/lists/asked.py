@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -16,6 +15,7 @@ from django.contrib.auth.models import Group, User
 from django.db.models import F, Q
 from django.db.models.functions import JSONObject
 from django.http import HttpRequest, HttpResponse
+from django.utils.functional import cached_property
 
 from approvals.gates.lists.queue_filters import QueueFilters
 from approvals.gates.lists.queue_orders import SORTS
