@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,12 +13,16 @@ import psycopg
 
 @contextmanager
 def sent() -> Iterator[list[str]]:
-    """The statements that are sent inside, in order. BEGIN and COMMIT are psycopg's own and not among them."""
+    """The statements that are sent inside, in order, but for a heartbeat, which comes with the clock.
+
+    BEGIN and COMMIT are psycopg's own and not among them.
+    """
     told: list[str] = []
     execute = psycopg.Cursor.execute
 
     def telling(cursor: Any, query: Any, *args: Any, **options: Any) -> Any:
-        told.append(query.decode() if isinstance(query, bytes) else str(query))
+        if threading.current_thread().name != "heartbeat":
+            told.append(query.decode() if isinstance(query, bytes) else str(query))
         return execute(cursor, query, *args, **options)
 
     with mock.patch.object(psycopg.Cursor, "execute", telling):
