@@ -29,6 +29,7 @@ from tests.factories import (
     make_question,
     make_team,
 )
+from tests.harness.signed_in_clients import form_of, signed_in
 
 
 def test_a_withdrawn_gate_takes_no_decision_and_says_why() -> None:
@@ -226,3 +227,14 @@ def test_a_question_wants_an_answer_that_it_offers_and_no_verdict() -> None:
     for verdict in ("approve", "reject", "edit"):
         with pytest.raises(Invalid, match="Choose one of the answers"):
             decide(gate, ann(gate.team), verdict)
+
+
+def test_a_refusal_on_the_page_is_recorded_at_the_version_that_the_gate_still_has() -> None:
+    """Its event had the version that the refused move gave the gate, and that was rolled back."""
+    gate = make_gate(policy=make_policy(team := make_team(), quorum=2))
+    person = ann(team)
+    browser = signed_in(person)
+    for status in (303, 409):
+        assert browser.post(f"/gates/{gate.pk}/decisions/", form_of(gate)).status_code == status
+    refused = Event.objects.get(subject=gate.subject, kind="decision.refused")
+    assert refused.version == Gate.objects.get(pk=gate.pk).version
