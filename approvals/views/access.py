@@ -107,19 +107,16 @@ def gate_or_404(request: HttpRequest, gate_id: int) -> Gate:
 def reading_or_404(request: HttpRequest, gate_id: int, *, key: str) -> GateReading:
     """Return the gate as read for a decision under this key, where the reader may see it; else 404.
 
-    Raises NotVerified, also where the saved state does not verify.
+    Nothing of it is verified yet: the decision does that.
     """
     reader = reader_of(request)
     try:
         reading = read(gate_id, user_id=reader.pk, key=make_storable(key))
     except Proposal.DoesNotExist as missing:
         raise Http404("No such gate") from missing
-    gate = reading.gate
-    decides = reading.decides or reading.lenders or reader.pk in gate.policy.person_ids
+    decides = reading.decides or reading.lenders or reader.pk in reading.gate.policy.person_ids
     if not decides and not Gate.objects.visible_to(reader).filter(pk=gate_id).exists():
         raise Http404("No such gate")
-    evidence.check(reading.proposal)
-    gate.saved = store.load_checkpoint(gate.checkpoint)
     return reading
 
 
