@@ -14,7 +14,11 @@ class Draft extends HTMLElement {
     this.note = this.querySelector("[data-draft-note]");
     if (!this.form) return;
     this.store = `hp-draft:${this.dataset.gate}`;
-    const entered = (event) => event.target.form === this.form && this.later(PAUSE);
+    const entered = (event) => {
+      if (event.target.form !== this.form) return;
+      this.entered = true;
+      this.later(PAUSE);
+    };
     document.addEventListener("input", entered);
     document.addEventListener("change", entered);
     this.form.addEventListener("submit", () => this.stop());
@@ -37,14 +41,14 @@ class Draft extends HTMLElement {
 
   // Sends what an earlier visit could not send, and then shows the page that the server renders with it. Where the server
   // has a newer draft, this page was rendered before that was kept: by another tab, or by the request that the earlier
-  // visit made as it was left.
+  // visit made as it was left. What is entered meanwhile stays: a page is never loaded again under somebody's hands.
   left() {
     const left = recall(BROWSER, this.store);
     if (document.querySelector("#refusal")) return this.later(PAUSE); // what was sent and refused is kept like any draft
     if (!left || left.seen !== this.seen) return forget(BROWSER, this.store);
     const body = new URLSearchParams(left.fields);
     body.set("draft_seen", this.seen);
-    this.send(body).then((kept) => (kept || this.outdated) && location.reload());
+    this.send(body).then((kept) => (kept || this.outdated) && !this.entered && location.reload());
   }
 
   later(pause) {
@@ -72,15 +76,19 @@ class Draft extends HTMLElement {
     const body = new URLSearchParams(fields(this.form));
     remember(BROWSER, this.store, { seen: this.seen, fields: [...body] });
     if (this.sending && !options.keepalive) return this.later(PAUSE);
+    await this.send(body, options);
+  }
+
+  async send(body, options = {}) {
     this.sending = true;
     try {
-      await this.send(body, options);
+      return await this.post(body, options);
     } finally {
       this.sending = false; // also where the answer was cut off, or nothing would be kept from then on
     }
   }
 
-  async send(body, options = {}) {
+  async post(body, options) {
     let answer;
     try {
       const headers = { accept: "application/json", "x-csrftoken": this.form.elements[TOKEN].value };

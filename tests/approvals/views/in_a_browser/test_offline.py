@@ -19,6 +19,12 @@ from tests.harness.waiting import until
 
 NewPage = Callable[..., Page]
 AMOUNT = "[name='args.refund/amount']"
+LEFT = """(amount) => {
+  document.querySelector(amount).value = "99.50";
+  const form = document.querySelector("#decision");
+  const name = `hp-draft:${document.querySelector("hp-draft").dataset.gate}`;
+  localStorage.setItem(name, JSON.stringify({ seen: form.elements.draft_seen.value, fields: [...new FormData(form)] }));
+}"""
 
 
 def cut(page: Page) -> None:
@@ -175,6 +181,25 @@ def test_what_cannot_be_sent_outlives_the_page_and_is_sent_once_later(new_page: 
     assert bytes(fresh(gate).outcome.feedback).decode() == "Ask for the receipt"
 
 
+def test_what_an_earlier_visit_left_takes_nothing_from_what_is_typed_meanwhile(new_page: NewPage) -> None:
+    """The page was loaded again once the earlier draft had arrived, and showed that instead of what was typed."""
+    gate = make_gate(team=make_team())
+    page = opened(new_page, gate)
+    page.evaluate(LEFT, AMOUNT)
+    held: list[Route] = []
+    page.route("**/drafts/", lambda route: route.continue_() if held else held.append(route))
+    page.goto(f"/gates/{gate.pk}/")
+    until(lambda: page.evaluate("1") and held, what="what was left is on its way")
+    page.fill(AMOUNT, "98.00")
+    loaded: list[str] = []
+    page.on("request", lambda request: loaded.append(request.url) if request.is_navigation_request() else None)
+    held[0].continue_()
+    kept = Draft.objects.filter(gate=gate)
+    until(lambda: page.evaluate("1") and [each.fields["args.refund/amount"] for each in kept.all()] == ["98.00"])
+    assert loaded == []
+    expect(page.locator(AMOUNT)).to_have_value("98.00")
+
+
 class Hanging:
     """Stands between a page and its server, which answers nothing any more once it hangs."""
 
@@ -224,7 +249,8 @@ def test_what_a_server_does_not_answer_is_sent_again_as_what_it_was_and_counts_o
     page.locator("[data-commit]:visible").click()
     expect(note).to_contain_text("No answer from the server. We don't know if it arrived.")
     assert fresh(gate).decisions.count() == 1
-    note.get_by_role("button", name="Try again").click()
+    with page.expect_event("load"):  # a live update said it before
+        note.get_by_role("button", name="Try again").click()
     expect(page.locator("#gate-news")).to_contain_text("Approved by you.")
     expect(page.locator("#refusal")).to_have_count(0)
     assert fresh(gate).decisions.count() == 1

@@ -19,9 +19,11 @@ from tests.approvals.views.test_gate_page import make_lacking
 from tests.factories import ann, bob, decide, make_action, make_card, make_gate, make_policy, make_team, make_user
 from tests.harness.browser_checks import check, check_each_look, is_live, watched
 from tests.harness.examples import first_alone
+from tests.harness.waiting import until
 
 NewPage = Callable[..., Page]
 AsUser = Callable[[BrowserContext, User], None]
+KEPT = "(({ waiting, sending }) => !waiting && !sending)(document.querySelector('hp-draft'))"
 AMOUNT = "[name='args.refund/amount']"
 
 
@@ -80,6 +82,7 @@ def test_what_is_typed_is_shown_in_all_places_and_kept_and_where_somebody_is_fas
     page.press(AMOUNT, "Enter")
     page.locator("label[data-choice=approve]").click()
     expect(edits).to_be_checked()
+    until(lambda: page.evaluate(KEPT), what="what was typed is kept, and the reload sends nothing more")
     page.reload()
     is_live(page)
     expect(page.locator(AMOUNT)).to_have_value("30.00")
