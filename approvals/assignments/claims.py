@@ -64,7 +64,7 @@ def release(gate: Gate, *, by: User) -> None:
     with transaction.atomic():
         reading = _locked(gate.pk, by, decides=False)
         if not GateClaim.objects.filter(gate=gate.pk, user=by).delete()[0]:
-            reason = authority.reason(by.pk, reading.decides, reading.gate, reading.lenders)
+            reason = authority.reason(reading.stands, reading.gate)
             raise MayNot(reason) if reason else NotClaimed
         _say("gate.released", reading, by=actors.of_user(by), data={"kind": RELEASED, "holder": f"user:{by.pk}"})
 
@@ -88,7 +88,7 @@ def lapse(gate_id: int) -> bool:
 def _locked(gate_id: int, by: User, *, decides: bool = True) -> GateReading:
     reading = read(gate_id, user_id=by.pk)
     gate = reading.gate
-    if decides and (reason := authority.reason(by.pk, reading.decides, gate, reading.lenders)):
+    if decides and (reason := authority.reason(reading.stands, gate)):
         raise MayNot(reason)
     evidence.check(reading.proposal)
     if (gate.deadline and gate.deadline <= reading.now) or not gate.move():

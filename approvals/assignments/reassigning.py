@@ -93,7 +93,7 @@ def _check(reading: GateReading, by: User) -> bool:
     adds = by.is_active and may_in_team(by, gate.team_id, ADD_REVIEWERS)
     if apart := adds and separation.why_apart(by.pk, gate):
         raise MayNot(apart)
-    if not adds and (reason := authority.reason(by.pk, reading.decides, gate, reading.lenders)):
+    if not adds and (reason := authority.reason(reading.stands, gate)):
         raise MayNot(reason)
     return adds
 

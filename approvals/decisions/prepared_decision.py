@@ -72,7 +72,7 @@ def prepare(reading: GateReading, submission: Submission, *, by: User) -> Prepar
     EditRefused or Invalid.
     """
     gate, proposal = reading.gate, reading.proposal
-    reason = authority.reason(by.pk, reading.decides, gate, reading.lenders)
+    reason = authority.reason(reading.stands, gate)
     if reason:
         raise NotAllowed(reason)
     if token_scope.by_token(by) and not gate.policy.tokens_decide:

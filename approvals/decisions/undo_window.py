@@ -58,7 +58,7 @@ def take_back_within(gate: Gate, *, by: User, decision: int | None = None) -> De
     """Do the same within the caller's transaction, which is inside `recorded`."""
     reading = read(gate.pk, user_id=by.pk)
     gate, standing = reading.gate, reading.proposal
-    if not reading.decides and not gate.decisions.filter(user=by).exists():
+    if not reading.stands.by and not gate.decisions.filter(user=by).exists():
         raise NotAllowed
     if gate.policy.undo_window is None:
         raise NoUndo

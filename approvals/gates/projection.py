@@ -98,7 +98,7 @@ class PendingVote:
         theirs = [each for each in votes if each.user_id != by]
         verdict = judged(gate, needs, theirs, now=now)
         used = {each.authority for each in theirs if each.pk not in lapsed}
-        seat = authority.seat(by, now[by], gate, used=used, count=verdict.count)
+        seat = authority.seat(now[by], gate, used=used, count=verdict.count)
         replaced = [each for each in votes if each.user_id == by or each.authority == seat.person]
         others = [each for each in theirs if each not in replaced]
         if len(others) < len(theirs):

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, Func, JSONField, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from approvals.audit import evidence
@@ -17,8 +17,6 @@ from approvals.models import (
     AddedTeam,
     Decision,
     Gate,
-    LentPolicy,
-    LentTeam,
     Policy,
     Proposal,
     ReviewingTeam,
@@ -27,14 +25,18 @@ from approvals.models import (
 from approvals.models.assignments.claim import holders
 from approvals.models.policy import people_named
 from approvals.policy import second_look
-from checkpoints.access.permissions import (
-    DECIDE_GATE,
-    PersonKind,
-    teams_granting,
-)
-from checkpoints.access.token_scope import EVERYTHING
+from approvals.policy.authority import GateStanding
 from checkpoints.models import Run
 from checkpoints.postgresql.prepared_rows import prepared_statement
+
+
+class AccessRows(Func):
+    """Rows of `approvals_gate_access` for a gate and a person, as `GateStanding.of` takes them."""
+
+    template = """(SELECT coalesce(jsonb_agg(jsonb_build_array(person_id, team_id)), '[]')
+      FROM approvals_gate_access(ARRAY[%(expressions)s::bigint]))"""
+    arg_joiner = "::bigint], ARRAY["
+    output_field = JSONField()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +47,9 @@ class GateReading:
     proposal: Proposal  # the current one
     now: datetime  # the database's clock
     key_used: bool  # whether this person used this key at this gate
-    # The reviewing teams in which this person may decide; None for nobody, or an account that is switched off.
-    decides: frozenset[int] | None
+    stands: GateStanding  # how this person stands to the gate
     acted: bool = True  # whether the run, or one of its lineage, has begun an effect
     approvals: list[tuple[datetime, bool]] = field(default_factory=list)  # this person's last, for second_look
-    lenders: list[int] = field(default_factory=list)  # the people for whom this person may decide, who are away
 
 
 def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateReading:
@@ -62,9 +62,9 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateRead
     gate.hooked, gate.added_ids, gate.holder = found.hooked, found.added, found.holder
     return GateReading(
         gate=gate, proposal=found, now=found.now, key_used=found.key_used, acted=found.acted,
-        decides=frozenset([*found.decides, *found.decides_here]) if found.active else None,
+        stands=GateStanding.of(user_id, found.access)
+        if found.active and user_id else GateStanding(user_id or 0),
         approvals=list(zip(found.approved_at, found.looked_twice, strict=True)),
-        lenders=sorted({*found.lenders, *found.lenders_here}),
     )  # fmt: skip
 
 
@@ -77,21 +77,15 @@ def _with_facts(gate_id: Any, user_id: Any, key: Any) -> QuerySet[Any]:
     kin = Q(pk=root) | Q(lineage=root, forked_from__isnull=False)
     acted = Run.objects.filter(kin, effects__isnull=False)
     recent = second_look.recent(user_id)
-    teams = teams_granting(PersonKind(True, False, EVERYTHING).person(user_id), DECIDE_GATE)
-    deciding = ReviewingTeam.objects.filter(policy=OuterRef("gate__policy"), team__in=teams)
     named = people_named(OuterRef("gate__policy"))
     added = AddedTeam.objects.filter(gate=OuterRef("gate_id")).order_by("pk")
-    lent = LentPolicy.objects.filter(policy=OuterRef("gate__policy"), delegate=user_id)
-    lent_here = LentTeam.objects.filter(added__gate=OuterRef("gate_id"), delegate=user_id)
     return (
         Proposal.objects.select_related("by", "gate__run__plan", "gate__policy__team")
         .annotate(now=Now(), key_used=Exists(same_key), hooked=Exists(hooks))
         .annotate(active=Exists(User.objects.filter(pk=user_id, is_active=True)))
-        .annotate(decides=ArraySubquery(deciding.values("team")), named=ArraySubquery(named))
-        .annotate(decides_here=ArraySubquery(added.filter(team__in=teams).values("team")))
+        .annotate(named=ArraySubquery(named), access=AccessRows(F("gate_id"), user_id))
         .annotate(acted=Exists(acted), **evidence.last_move("gate_id"))
         .annotate(reviewers=ArraySubquery(reviewers.values("team")), added=ArraySubquery(added.values("team")))
-        .annotate(lenders=ArraySubquery(lent.values("person")), lenders_here=ArraySubquery(lent_here.values("person")))
         .annotate(holder=holders("gate_id"))
         .annotate(approved_at=ArraySubquery(recent.values("created_at")))
         .annotate(looked_twice=ArraySubquery(recent.values("second_look")))

@@ -10,7 +10,7 @@ from approvals.models import Policy
 from checkpoints.access import token_scope
 
 from .lists.queue_orders import URGENT
-from .lists.queues import ASKED, FOR_OTHERS, MAY, OPEN, POLICY_LENDS, TEAM_LENDS, UNUSED, WAITS, added_teams
+from .lists.queues import ASKED, FOR_OTHERS, LENT_ASKED, MAY, OPEN, WAITS, added_teams
 
 # In one's own name comes first: what is also lent to somebody who decides there anyway is not read a second time.
 _SQL = f"""
@@ -18,14 +18,14 @@ SELECT id FROM (
   SELECT q.* FROM (SELECT id, separation, bool_and(lent) FROM ({{}}) every(id, separation, lent) GROUP BY 1, 2
     ) s(id, separation, lent) CROSS JOIN LATERAL (
     SELECT g.id, g.deadline, g.opened_at FROM approvals_gate g
-    WHERE g.policy_id = s.id AND {OPEN}{MAY}{FOR_OTHERS.format(POLICY_LENDS, UNUSED)}{ASKED}{WAITS}
+    WHERE g.policy_id = s.id AND {OPEN}{MAY}{FOR_OTHERS.format(LENT_ASKED)}{ASKED}{WAITS}
     ORDER BY {URGENT} LIMIT %s) q
   UNION
   SELECT q.* FROM (SELECT id, bool_and(lent) FROM ({{}}) every(id, lent) GROUP BY 1) t(id, lent) CROSS JOIN LATERAL (
     SELECT g.id, g.deadline, g.opened_at FROM approvals_addedteam a
     JOIN approvals_gate g ON g.id = a.gate_id AND g.team_id = coalesce(%s, g.team_id)
     JOIN LATERAL (SELECT p.separation, t.lent FROM approvals_policy p WHERE p.id = g.policy_id) s ON true
-    WHERE a.team_id = t.id AND a.open AND {OPEN}{MAY}{FOR_OTHERS.format(TEAM_LENDS, UNUSED)}{WAITS}
+    WHERE a.team_id = t.id AND a.open AND {OPEN}{MAY}{FOR_OTHERS.format(LENT_ASKED)}{WAITS}
     ORDER BY {URGENT} LIMIT %s) q
 ) q ORDER BY deadline, opened_at, id LIMIT %s
 """  # noqa: S608 - constants

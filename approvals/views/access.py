@@ -114,8 +114,7 @@ def reading_or_404(request: HttpRequest, gate_id: int, *, key: str) -> GateReadi
         reading = read(gate_id, user_id=reader.pk, key=make_storable(key))
     except Proposal.DoesNotExist as missing:
         raise Http404("No such gate") from missing
-    decides = reading.decides or reading.lenders or reader.pk in reading.gate.policy.person_ids
-    if not decides and not Gate.objects.visible_to(reader).filter(pk=gate_id).exists():
+    if not reading.stands.by and not Gate.objects.visible_to(reader).filter(pk=gate_id).exists():
         raise Http404("No such gate")
     return reading
 

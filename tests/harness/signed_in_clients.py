@@ -13,6 +13,7 @@ from django.test import Client
 
 from approvals.gates.page.shown_gate import ShownGate
 from approvals.models import Gate
+from approvals.policy.authority import GateStanding
 from approvals.presentation.gate_page.page import GatePage
 from approvals.sessions import SessionStore
 
@@ -55,8 +56,8 @@ def shown_of(gate: Gate) -> dict[str, str]:
     """The marks with which the gate's page says what each choice does, and every box of it ticked."""
     read = Gate.objects.select_related("run__plan", "policy__team", "team").get(pk=gate.pk)
     nobody = ShownGate(
-        gate=read, standing=read.standing(), sees_run=False, decides=frozenset(), draft=None, looking=[], replaced=[],
-        approvals=[], deciders=frozenset(),
+        gate=read, standing=read.standing(), sees_run=False, stands=GateStanding(0), draft=None, looking=[],
+        replaced=[], approvals=[], deciders=frozenset(),
     )  # fmt: skip
     choices = GatePage(nobody, User()).choices
     backs, answers = [impact for *_, impact in choices.backs], [impact for _, impact in choices.asked]

@@ -51,7 +51,6 @@ EXCEPTIONS = {
     ("approvals/policy/authorship.py", "started_by_id"): "finds who started the runs from which a state comes",
     ("agents/remote/reach.py", "started_by_id"): "records whose programs work on a run beside those of who started it",
     ("agents/threads/places.py", "started_by_id"): "records whose programs write a thread beside those of who began it",
-    ("approvals/gates/page/desk.py", "approvals_reviewing"): "names who is away, for a gate's page",
     ("approvals/gates/page/shown_gate.py", "ReviewingTeam"): "names the teams that decide, for a gate's page",
     ("approvals/gates/reading.py", "ReviewingTeam"): "reads the teams that decide, with a gate",
     ("approvals/models/__init__.py", "ReviewingTeam"): "hands the model on",

@@ -51,25 +51,26 @@ NAMED = 300  # gates whose agents are offered in the filter
 OPEN = "g.status = 'open'"
 _CLOSED = "g.status <> 'open'"
 MAY = f" AND NOT {separation.APART}"  # `s` is the policy that the row is read for
-# For somebody who is away: not where they all are apart. The first place is the view that lends it, as `lent`;
-# the second, UNUSED where the gate must wait for a vote by their authority.
-_LENT = " AND (NOT s.lent OR EXISTS (SELECT FROM {} WHERE lent.delegate_id = %s AND NOT "
-FOR_OTHERS = _LENT + separation.APART.replace("%s", "lent.person_id") + "{}))"
-UNUSED = """
-  AND NOT EXISTS (
-    SELECT FROM approvals_decision d JOIN approvals_proposal o ON o.id = d.proposal_id
-    WHERE d.gate_id = g.id AND coalesce(d.on_behalf_of_id, d.user_id) = lent.person_id AND d.counts
-      AND o.number = g.proposal)"""
-_OF_POLICY = "(SELECT g.policy_id) of ON of.policy_id = lent.policy_id"
-POLICY_LENDS = f"approvals_lentpolicy lent JOIN {_OF_POLICY}"
-TEAM_LENDS = "approvals_lentteam lent JOIN (SELECT a.id) of ON of.id = lent.added_id"
-# Of a gate with roles, only people who are asked now, see approvals.policy.tally, and who decides for one of them.
+# For somebody who is away and not apart, by whoever does not decide there in their own name. The place is for
+# LENT_ASKED, where the gate must wait for a vote by that authority.
+FOR_OTHERS = f"""
+  AND (NOT s.lent OR NOT EXISTS (
+    SELECT FROM approvals_gate_access(ARRAY[g.id], ARRAY[%s::bigint]) own WHERE own.person_id = own.user_id)
+  AND EXISTS (
+    SELECT FROM approvals_gate_access(ARRAY[g.id], ARRAY[%s::bigint]) lent
+    WHERE lent.person_id <> lent.user_id AND NOT {separation.APART.replace("%s", "lent.person_id")}{{}}))"""  # noqa: S608
+LENT_ASKED = """
+      AND (cardinality(g.awaits) = 0 OR coalesce(lent.team_id, -lent.person_id) = ANY(g.awaits) OR EXISTS (
+        SELECT FROM approvals_addedteam added WHERE added.gate_id = g.id AND added.team_id = lent.team_id))
+      AND NOT EXISTS (
+        SELECT FROM approvals_decision d JOIN approvals_proposal o ON o.id = d.proposal_id
+        WHERE d.gate_id = g.id AND coalesce(d.on_behalf_of_id, d.user_id) = lent.person_id AND d.counts
+          AND o.number = g.proposal)"""
+# Of a gate with roles, in their own name only people who are asked now, see approvals.policy.tally.
 ASKED = f"""
-  AND (cardinality(g.awaits) = 0 OR g.awaits && (ARRAY{teams_with("%s", DECIDE_GATE)}::bigint[] || -(%s::bigint))
-    OR s.lent AND g.awaits && ARRAY(
-      SELECT team_id::bigint FROM approvals_lent WHERE delegate_id = %s
-      UNION ALL SELECT -person_id::bigint FROM approvals_lending WHERE delegate_id = %s))
-"""  # noqa: S608 - constants
+  AND (s.lent OR cardinality(g.awaits) = 0
+    OR g.awaits && (ARRAY{teams_with("%s", DECIDE_GATE)}::bigint[] || -(%s::bigint)))
+"""
 WAITS = """
   AND g.settles_at IS NULL AND (g.deadline IS NULL OR g.deadline > statement_timestamp())
   AND NOT EXISTS (
@@ -229,8 +230,7 @@ class ReaderReach:
         closed = queue in CLOSED
         which = _CLOSED if closed else OPEN
         if queue in _OF_READER:
-            unused = UNUSED if queue == MINE else ""
-            which += MAY + (FOR_OTHERS.format(source.lends, unused) if source.lends else "")
+            which += MAY + (FOR_OTHERS.format(LENT_ASKED if queue == MINE else "") if source.lends else "")
             which += ASKED if queue == MINE and source.asked else ""
             which += _OF_READER[queue]
         who = [self.user] * which.count("%s")
@@ -248,12 +248,13 @@ class ReaderReach:
             yield _Source("team_id", [teams, [False] * len(teams), [False] * len(teams)])
         every = [*own, *lent]
         flags = [False] * len(own) + [True] * len(lent)
-        lends = POLICY_LENDS if lent else ""
-        yield _Source("policy_id", [[pk for pk, *_ in every], [each[2] for each in every], flags], lends=lends)
+        yield _Source("policy_id", [[pk for pk, *_ in every], [each[2] for each in every], flags], lends=bool(lent))
         lent_added = [team for team in self.lent_added if team not in self.added]
         if added := [*self.added, *lent_added]:
             flags = [False] * len(self.added) + [True] * len(lent_added)
-            yield _Source("a.open", [added, flags, self.only], _ADDED_STRETCH, "NOT a.open", TEAM_LENDS, asked=False)
+            yield _Source(
+                "a.open", [added, flags, self.only], _ADDED_STRETCH, "NOT a.open", bool(lent_added), asked=False
+            )
 
 
 @dataclass(frozen=True)
@@ -264,7 +265,7 @@ class _Source:
     values: list[Any]
     stretch: str = _STRETCH
     where_closed: str = ""
-    lends: str = ""  # the view's rows that lend what is read here; "" where nothing is lent
+    lends: bool = False  # whether some of it is read for somebody who is away
     asked: bool = True  # whether only those of a gate's roles are asked; a team that was added may fill any
 
     @property

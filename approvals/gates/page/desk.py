@@ -9,13 +9,11 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from checkpoints.access.permissions import ADD_REVIEWERS, DECIDE_GATE, right_in
+from checkpoints.access.permissions import ADD_REVIEWERS, right_in
 from checkpoints.postgresql.prepared_rows import Sql
 
 _NAMES = [f"'{name}', one.{name}" for name in ("id", "username", "first_name", "last_name")]
 _PERSON = f"json_build_object({', '.join(_NAMES)})"
-_TEAMS = """(SELECT reviewing.team_id FROM approvals_reviewing reviewing WHERE reviewing.policy_id = gate.policy_id
-  UNION SELECT added.team_id FROM approvals_addedteam added WHERE added.gate_id = gate.id)"""
 _AWAY = 20  # people who are named as away
 # One row of JSON, so that the page reads all of it beside the rest.
 _DESK = f"""
@@ -40,19 +38,15 @@ SELECT json_build_object(
     WHERE plan.gate_id = gate.id AND plan.status = 'planned' AND plan.due_at IS NULL AND plan.extend IS NOT NULL
     ORDER BY plan.number LIMIT 1),
   'lenders', ARRAY(SELECT {_PERSON} FROM auth_user one WHERE one.id IN (
-      SELECT lent.person_id FROM approvals_lentpolicy lent
-      WHERE lent.policy_id = gate.policy_id AND lent.delegate_id = %s
-      UNION SELECT lent.person_id FROM approvals_lentteam lent
-      JOIN approvals_addedteam added ON added.id = lent.added_id
-      WHERE added.gate_id = gate.id AND lent.delegate_id = %s) ORDER BY one.id),
+      SELECT access.person_id FROM approvals_gate_access(ARRAY[gate.id], ARRAY[%s::bigint]) access
+      WHERE access.person_id <> access.user_id) ORDER BY one.id),
   'away', ARRAY(SELECT json_build_object('who', {_PERSON}, 'until', gone.ends_at, 'delegate', (
       SELECT {_PERSON} FROM auth_user one WHERE one.id = gone.delegate_id))
     FROM approvals_delegation gone JOIN auth_user one ON one.id = gone.person_id
     WHERE gate.status = 'open' AND gone.ended_at IS NULL AND gone.starts_at <= statement_timestamp()
       AND gone.ends_at > statement_timestamp() AND EXISTS (
-        SELECT FROM {_TEAMS} asked WHERE gone.person_id IN {right_in("asked.team_id", DECIDE_GATE)}
-        UNION ALL SELECT FROM approvals_policy_people named
-        WHERE named.policy_id = gate.policy_id AND named.user_id = gone.person_id)
+        SELECT FROM approvals_gate_access(ARRAY[gate.id], ARRAY[gone.person_id::bigint]) access
+        WHERE access.person_id = gone.person_id)
     ORDER BY gone.ends_at, gone.id LIMIT {_AWAY}),
   'may_add', EXISTS (SELECT FROM {right_in("gate.team_id", ADD_REVIEWERS)} may WHERE may.user_id = %s)
 ) FROM approvals_gate gate WHERE gate.id = %s
@@ -136,7 +130,7 @@ class GateDesk:
 
 def column(reader: Any, gate: Any) -> Sql:
     """Return the SQL that reads a gate's desk for this reader."""
-    return _DESK, [reader.pk, reader.pk, reader.pk, gate]
+    return _DESK, [reader.pk, reader.pk, gate]
 
 
 def _at(text: str) -> datetime:

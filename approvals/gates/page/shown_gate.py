@@ -9,12 +9,11 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib.auth.models import Group, User
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import F, QuerySet
 
 from approvals.audit import evidence
 from approvals.gates.beside import OpenBeside, statement
 from approvals.models import (
-    AddedTeam,
     Decision,
     Draft,
     Gate,
@@ -22,22 +21,17 @@ from approvals.models import (
     Grant,
     Notice,
     Outcome,
-    Policy,
     Proposal,
     ReviewingTeam,
     Unrun,
 )
 from approvals.models.draft import OF_GATE_OR_REPLACED
 from approvals.policy import second_look
-from checkpoints.access import token_scope
+from approvals.policy.authority import GateStanding
 from checkpoints.access.permissions import (
-    DECIDE_GATE,
-    NAMED,
     VIEW_RUN,
     PersonKind,
     kind_of,
-    right_in,
-    teams_granting,
     teams_where,
 )
 from checkpoints.postgresql.prepared_rows import BatchStatement, prepared_statement, select_columns
@@ -93,16 +87,18 @@ SELECT told FROM (
   WHERE notice.gate_id = %s AND notice.status <> 'dropped' AND (notice.kind <> 'reminder' OR notice.status <> 'pending')
   ORDER BY notice.id DESC LIMIT 60) latest ORDER BY id
 """
+_ACCESS = """
+SELECT json_build_array(person_id, team_id) FROM approvals_gate_access(ARRAY[%s::bigint], ARRAY[%s::bigint])
+"""
 # Two more than the quorum: one of them may have started the run, and one may be the one who asks. Only for a plain
 # policy: see approvals.policy.enough_reviewers for others.
-_MEMBERS = f"""
-SELECT DISTINCT may.user_id FROM ({{}}) asked CROSS JOIN LATERAL {right_in("asked.team_id", DECIDE_GATE)} may
+_DECIDERS = """
+SELECT DISTINCT user_id
+FROM approvals_gate_access((SELECT array_agg(id) FROM approvals_gate WHERE id = %s AND status = 'open'))
+WHERE user_id = person_id
 LIMIT (SELECT quorum + 2 FROM approvals_policy policy JOIN approvals_gate gate ON gate.policy_id = policy.id
   WHERE gate.id = %s)
-"""  # noqa: S608 - constants
-
-
-_MORE_MEMBERS = " UNION SELECT team_id FROM approvals_addedteam WHERE gate_id = %s AND open"
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,8 +108,7 @@ class ShownGate:
     gate: Gate  # with its run, plan, policy, team, outcome and reviewers
     standing: Proposal
     sees_run: bool  # False for a reviewer of another team, who sees only the gate
-    # The reviewing teams in which they may decide, within their token's scope; None for an account switched off.
-    decides: frozenset[int] | None
+    stands: GateStanding  # how they stand to it
     draft: Draft | None  # the reader's own, perhaps of a gate that this one replaces
     looking: list[User]  # other people who have it open now, by name
     replaced: list[int]  # the withdrawn gates that it replaces, the newest first, those that the reader may see
@@ -151,18 +146,16 @@ def shown(gate_id: int, *, to: User, listed: bool = False) -> ShownGate | None:
     gate.policy.reviewers = list(map(Group, beside["reviewers"], beside["reviewer_names"]))
     gate.policy.named = [User(**each) for each in beside["named"]]
     gate.policy.person_ids = [each.pk for each in gate.policy.named]
-    within = beside["decides"] and to.is_active
-    teams = [*beside["decides_in"], *beside["decides_here"]] if within else []
-    decides = frozenset(teams) if to.is_active else None
+    stands = GateStanding.of(to.pk, beside["access"]) if to.is_active else GateStanding(to.pk)
     found_desk = GateDesk.of(beside["desk"])
-    if decides or to.pk in gate.policy.person_ids:
+    if stands.own:
         found_desk = replace(found_desk, lenders=())  # in one's own name comes first
     gate.desk, gate.added_ids = found_desk, [team for team, _ in found_desk.added]
     gate.reviewers = [*gate.policy.reviewers, *(Group(pk=team, name=name) for team, name in found_desk.added)]
     looking = [User(**each) for each in beside["looking"]]
     draft = _draft(gate, to, beside["draft"][0]) if beside["draft"] else None
     return ShownGate(
-        gate=gate, standing=standing, sees_run=bool(beside["sees_run"]), decides=decides, draft=draft,
+        gate=gate, standing=standing, sees_run=bool(beside["sees_run"]), stands=stands, draft=draft,
         visits=[_visit(each) for each in beside["visits"]],
         looking=looking, replaced=beside["replaced"],
         approvals=list(zip(beside["approved_at"], beside["looked_twice"], strict=True)),
@@ -200,19 +193,15 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind, listed: bool) -> BatchState
     reader = kind.person(user)
     seen, gate = Gate.objects.visible_to(reader), Gate.objects.filter(pk=pk)
     reviewers = ReviewingTeam.objects.filter(policy__in=gate.values("policy")).order_by("team__name")
-    asked = ReviewingTeam.objects.filter(policy__in=gate.open().values("policy"))
-    teams, values = asked.values("team_id").query.sql_with_params()
     needed: dict[str, Any] = {
         "seen": seen.filter(pk=pk).values("pk"),
         "sees_run": gate.filter(team__in=teams_where(reader, VIEW_RUN)).values("pk"),
-        "decides": _asks(reader, pk).values("pk"),
-        "decides_in": reviewers.filter(team__in=teams_granting(reader, DECIDE_GATE)).values("team"),
-        "decides_here": AddedTeam.objects.filter(gate=pk, team__in=teams_granting(reader, DECIDE_GATE)).values("team"),
+        "access": (_ACCESS, [pk, user]),
         "named": (_NAMED, [pk]),
         "reviewers": reviewers.values("team"),
         "reviewer_names": reviewers.values("team__name"),
         "granted": (_GRANTED, [pk]),
-        "deciders": (_MEMBERS.format(teams + _MORE_MEMBERS), [*values, pk, pk]),
+        "deciders": (_DECIDERS, [pk, pk]),
         "desk": desk.column(reader, pk),
     }
     if listed:
@@ -230,16 +219,6 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind, listed: bool) -> BatchState
         unopened=Notice.objects.unopened(user).filter(gate=pk).values("pk")[:1],
         late=Unrun.objects.late().filter(gate=pk).values("pk"),
     )
-
-
-def _asks(reader: Any, gate: Any) -> QuerySet[Gate]:
-    """Select this gate where it asks this person in their own name; by a token, if in its scope."""
-    teams = teams_granting(reader, DECIDE_GATE)
-    named = ReviewingTeam.objects.filter(policy=OuterRef("policy"), team__in=teams)
-    added = AddedTeam.objects.filter(gate=OuterRef("pk"), team__in=teams)
-    people = Policy.people.through.objects.filter(policy=OuterRef("policy"), user__in=teams_granting(reader, NAMED))
-    asking = Gate.objects.filter(Exists(named) | Exists(added) | Exists(people), pk=gate)
-    return token_scope.bounds_of(reader).narrow(asking, team="team_id")
 
 
 def _draft(gate: Gate, reader: User, row: dict[str, Any]) -> Draft:

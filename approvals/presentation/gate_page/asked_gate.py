@@ -170,8 +170,7 @@ class AskedGate:
         """Say why the reader may not decide; "" where they may."""
         if not self.open:
             return "This gate is closed."
-        lenders = [each.pk for each in self.read.desk.lenders]
-        return authority.reason(self.user.pk, self.read.decides, self.gate, lenders) or self.agreement.turn
+        return authority.reason(self.read.stands, self.gate) or self.agreement.turn
 
     @cached_property
     def needs(self) -> Requirements:

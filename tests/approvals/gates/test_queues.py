@@ -66,7 +66,7 @@ def test_the_queues_hold_what_the_rules_of_one_gate_say() -> None:
             page = shown_gate.shown(gate.pk, to=person)
             assert (page is not None) == (gate in visible), "one rule says who sees a gate, in lists and on its page"
             if page is not None and gate.status == "open":
-                assert authority.reason(person.pk, page.decides, page.gate) == authority.why_not(person, gate)
+                assert authority.reason(page.stands, page.gate) == authority.why_not(person, gate)
                 (there,) = enough_reviewers.people(gate.policy.reviewers)
                 assert page.deciders <= there
                 assert len(page.deciders) == min(len(there), gate.policy.quorum + 1)

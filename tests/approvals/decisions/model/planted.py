@@ -59,17 +59,18 @@ PLANTED = (
         "votes = [*ballot.others, decision]",
     ),
     Planted(UNDO, "Decision.objects.filter(pk=mine.pk).update(counts=False)", ""),
+    Planted(AUTHORITY, "may = by.keys() - apart_from(gate)", "may = by.keys()"),
+    Planted(AUTHORITY, "count.distance(each, by[each]), each", "each"),
+    Planted(AUTHORITY, "stands = now.only(vote.authority)", "stands = now"),
+    Planted(AUTHORITY, "if stands.own or why:", "if by.get(stands.person) or why:"),
+    Planted(AUTHORITY, "rows[pk] if person in free}", "rows[pk] if person in asked}"),
     Planted(
-        AUTHORITY, "may = [each for each in now.lenders if each not in apart_from(gate)]",
-        "may = [*now.lenders]",
+        "approvals/gates/lists/queues.py", "OR coalesce(lent.team_id, -lent.person_id) = ANY(g.awaits) OR EXISTS (",
+        "OR EXISTS (",
     ),
-    Planted(AUTHORITY, "count.distance(each, now.lenders[each]), each", "each"),
-    Planted(AUTHORITY, "ended = now.teams is None or away not in now.lenders or", "ended ="),
-    Planted(AUTHORITY, "if now.teams or person in gate.policy.person_ids or why:", "if now.teams or why:"),
-    Planted(AUTHORITY, "delegates |= {to for pk, to, person in lent_here if pk == gate.pk and person in free}", ""),
     Planted(
-        'approvals/gates/lists/queues.py', "OR s.lent AND g.awaits && ARRAY(",
-        "OR s.lent AND NOT g.awaits && ARRAY(",
+        "approvals/migrations/0047_gate_access.py", "approvals_lending lent ON lent.person_id = named.user_id AND",
+        "approvals_lending lent ON lent.person_id = named.user_id OR",
     ),
 )  # fmt: skip
 

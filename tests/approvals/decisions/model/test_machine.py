@@ -10,8 +10,7 @@ from __future__ import annotations
 import random
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -37,6 +36,7 @@ from tests.approvals.decisions.undoing.windows import WINDOW, now, pass_window
 from tests.factories import change_gate, edit_amount, make_gate, make_policy, make_team, make_user, unique, waiting
 from tests.factories import decide as decide_gate
 from tests.harness.examples import first_alone, trying_all
+from tests.harness.undone import undone
 
 from .expected import AskedRole, Ending, Facts, Lend, Vote
 
@@ -425,16 +425,6 @@ class World:
                 return str(refused.code)
             finally:
                 transaction.set_rollback(True)
-
-
-@contextmanager
-def undone() -> Iterator[None]:
-    """Undo all that is written within, though decisions open durable transactions in it."""
-    outer = transaction.atomic()
-    outer._from_testcase = True  # type: ignore[attr-defined]
-    with outer:
-        yield
-        transaction.set_rollback(True)
 
 
 @pytest.mark.examples
