@@ -138,8 +138,12 @@ def test_heartbeats_hold_a_run_for_longer_than_its_lease_and_tell_when_it_is_los
     first = row.lease_until
     assert first is not None
     until(lambda: beaten(row, first), what="the lease is begun anew, twice")
-    Run.objects.filter(pk=row.pk).update(lease_until=row.created_at)
-    assert claims.claim(row.pk, plan_ids=[row.plan_id], worker="box:2", lease=60, by=SYSTEM)
+
+    def taken() -> claims.Claim | None:
+        Run.objects.filter(pk=row.pk).update(lease_until=row.created_at)
+        return claims.claim(row.pk, plan_ids=[row.plan_id], worker="box:2", lease=60, by=SYSTEM)
+
+    until(taken, what="another claims it before a heartbeat comes in between")
     until(lambda: lost, what="the heartbeats tell that the run is lost")
     stop.set()
     assert told.result(PATIENCE) == row.pk

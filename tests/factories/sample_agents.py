@@ -117,7 +117,7 @@ class Stumbler(Agent):
         count: int = 0
         done: bool = False
 
-    @step(retry=1, timeout=0.3, writes=["log", "count"])
+    @step(retry=1, timeout=1.0, writes=["log", "count"])
     def stumble(self, mode: str, flag: str) -> dict[str, Any]:
         if flag and Path(flag).exists():
             return {"log": Append(["well"])}

@@ -9,6 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.harness import examples
+from tests.harness.waiting import until
 
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 # Telling of each element that is right too takes longer than finding out what is wrong.
@@ -23,6 +24,7 @@ ONCE_MORE = TAGS if examples.trying_all() else CHANGED
 LOOKS = [(1440, "light"), (390, "dark")]
 LONG_LOOKS = [*LOOKS, (1440, "dark"), (390, "light")]
 HEIGHT = 900
+KEPT = "(({ waiting, sending }) => !waiting && !sending)(document.querySelector('hp-draft'))"
 # What people do on a page, at the width where there is least room; all else that is done in a browser is done at 1,440.
 each_width = pytest.mark.parametrize("width", [390, pytest.param(1440, marks=pytest.mark.long)])
 
@@ -55,6 +57,15 @@ def composing(page: Page, text: str) -> None:
 
 def is_live(page: Page) -> None:
     expect(page.locator("hp-live")).to_have_attribute("data-live", "on")
+
+
+def is_kept(page: Page) -> None:
+    """Wait until the server has all that was entered in a gate's form.
+
+    A page that is left before sends the rest as it goes, and the page that follows may load itself once more with it.
+    """
+    # Not wait_for_function: the page's policy refuses to evaluate what it looks at once more.
+    until(lambda: page.evaluate(KEPT), what="what was entered is kept")
 
 
 def check(page: Page, address: str, said: list[str], rules: list[str] = TAGS) -> list[str]:

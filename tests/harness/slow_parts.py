@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, Route
 
+from .waiting import until
+
 
 class SlowParts:
     """Holds back what a page asks of the server's forms, until the test lets it through or cuts it off."""
 
     def __init__(self, page: Page) -> None:
+        self.page = page
         self.waiting: list[Route] | None = []
         page.route("**/forms/", self.come)
 
@@ -19,6 +22,7 @@ class SlowParts:
             self.waiting.append(route)
 
     def go_on(self, *, cut_off: bool = False) -> None:
+        until(lambda: self.page.evaluate("1") and self.waiting, what="a part of a form is asked for")
         waiting, self.waiting = self.waiting, None
         for route in waiting or []:
             route.abort() if cut_off else route.continue_()

@@ -52,7 +52,9 @@ def test_by_keyboard_alone_to_a_gate_whatever_the_order_of_the_answers(new_page:
     page = new_page(ann(team))
     page.goto("/")
     slow: list[Route] = []
-    page.route(re.compile(r"/jump/\?q=b?$"), lambda route: slow.append(route))
+    # All but the whole word: what is found by the letters before it is the same, and would be drawn anew meanwhile.
+    begun = "|".join("brightw"[:letters] for letters in range(7))
+    page.route(re.compile(rf"/jump/\?q=({begun})$"), lambda route: slow.append(route))
     with page.expect_request("**/jump/?q="):
         page.keyboard.press("Control+k")
     expect(page.locator(".jump-sheet")).to_be_visible()
@@ -60,7 +62,7 @@ def test_by_keyboard_alone_to_a_gate_whatever_the_order_of_the_answers(new_page:
         page.keyboard.type("b")
     page.keyboard.type("rightw")
     expect(page.locator("#places a")).to_have_count(2)  # the gate, and its run
-    assert len(slow) == 2
+    assert len(slow) >= 2
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/gates/{gate.pk}/")

@@ -72,7 +72,7 @@ def test_a_step_over_its_time_limit_is_stopped_even_if_it_swallows_exceptions(tm
     flag = tmp_path / "no" / "such"
     run = advance(make_run("stumbler", mode="slow", flag=str(flag)))
     assert run.status == "queued"
-    assert failures(run)[0].error.startswith("StepTimeout: The step ran past its time limit of 0.3 s")
+    assert failures(run)[0].error.startswith("StepTimeout: The step ran past its time limit of 1 s")
 
 
 def test_a_step_that_exits_does_not_end_the_worker_and_one_may_ask_to_be_tried_again_at_once() -> None:
@@ -80,7 +80,7 @@ def test_a_step_that_exits_does_not_end_the_worker_and_one_may_ask_to_be_tried_a
     assert (run.status, failures(run)[0].error) == ("queued", "SystemExit: 3")
     run = advance(make_run("stumbler", mode="retry"))
     assert run.wake_at is not None
-    assert run.wake_at - failures(run)[0].at < timedelta(seconds=0.2)
+    assert run.wake_at - failures(run)[0].at < timedelta(seconds=0.5)  # any other pause is longer
 
 
 def test_a_person_has_it_tried_again_goes_on_without_it_or_stops_the_run(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ class Overrunner(Agent):
         how: str
         said: str = ""
 
-    @step(retry=1, timeout=0.5, backoff=0)
+    @step(retry=1, timeout=1.0, backoff=0)
     def overrun(self, file: str, how: str) -> dict[str, Any]:
         with Path(file).open("a") as began:
             began.write("began\n")

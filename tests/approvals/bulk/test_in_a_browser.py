@@ -94,11 +94,12 @@ def test_a_gate_is_snoozed_brought_back_and_selected_and_progress_shows_no_page_
     page.keyboard.press("j")
     page.locator(".preview .snooze").wait_for()
     page.keyboard.press("z")
-    page.get_by_role("button", name="For an hour").click()
+    with page.expect_event("load"):  # keys work once the new page's scripts do
+        page.get_by_role("button", name="For an hour").click()
     page.get_by_text("Snoozed until").wait_for()
-    page.wait_for_load_state("networkidle")  # keys work once the new page's scripts do
     expect(page.locator(f"#gate-{gate.pk}")).to_have_count(0)
-    page.keyboard.press("u")
+    with page.expect_event("load"):
+        page.keyboard.press("u")
     expect(page.locator(f"#gate-{gate.pk}")).to_have_count(1)
     page.locator("[name=gate]").first.click()
     page.keyboard.press("j")  # it did nothing before something else had the focus

@@ -47,6 +47,7 @@ PRESS = """async (title) => {
   dispatchEvent(new NotificationEvent("notificationclick", { notification }));
   return went;
 }"""
+READY = "navigator.serviceWorker.getRegistration('/').then((known) => Boolean(known?.active))"
 SHOWN = "async () => (await registration.getNotifications()).map(({ title, body, tag }) => [title, body, tag])"
 
 
@@ -83,7 +84,7 @@ class Phone:
 
     def push(self, told: Any) -> None:
         """Hand a message to the worker, as the browser does when its push service sends one."""
-        self.page.wait_for_function("navigator.serviceWorker.ready.then(() => true)")
+        until(lambda: self.page.evaluate(READY), what="the worker is there")
         number = self.registrations[-1]["registrationId"]
         self.devtools.send(
             "ServiceWorker.deliverPushMessage",

@@ -78,7 +78,9 @@ def test_told_by_push_pressed_opened_and_told_of_the_end_in_its_place(
     phone.push_until(told, lambda: len(phone.shown()) == 1)
     assert phone.press(title) == f"focused {phone.base}/gates/{gate.pk}/", "and comes to the front"
     phone.page.goto("/account/notifications/")
+    phone.push_until(told, lambda: len(phone.shown()) == 1)
     decide(gate, reviewer)
+    until(lambda: phone.shown() == [], what="any page that hears of the end ends the notification")
     notifying.run_slice()
     phone.push_until(told, lambda: len(phone.shown()) == 1)
     phone.push_until(its.read()[-1], lambda: "Approved by Ann Okafor." in str(phone.shown()))
@@ -226,5 +228,5 @@ def test_it_goes_with_the_gates_that_wait_and_whoever_signs_out_leaves_no_number
     assert said == []
     context.clear_cookies()
     page.goto("/accounts/login/")
-    page.wait_for_function("badges.length")
+    until(lambda: page.evaluate("badges.length"), what="the number is taken from the icon")
     assert badge(page) == 0

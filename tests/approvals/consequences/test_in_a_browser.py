@@ -14,9 +14,11 @@ from tests.conftest import SharedWeb, sign_in
 from tests.factories import ann, bob, make_gate, make_policy, make_team
 from tests.factories.driven_runs import advance_to_rest
 from tests.harness.browser_checks import check, is_live, watched
+from tests.harness.waiting import until
 
 NewPage = Callable[..., Page]
 LAST = "Yours is the last approval needed"
+PREVIEWED = "document.querySelector('#says-edit').dataset.says === document.querySelector('[name=typed]').value"
 
 
 def choose(page: Page, verdict: str) -> None:
@@ -65,6 +67,8 @@ def test_what_was_told_before_is_told_again_only_where_its_box_is_ticked(
     panel = page.locator("#impact-approve")
     expect(panel).to_contain_text(f"(checkpoint {at}). Approving may do it again.")
     page.keyboard.press("a")
+    # The answer draws the panel anew, and with it what a press before had marked.
+    until(lambda: page.evaluate(PREVIEWED), what="what the choice does is drawn")
     page.keyboard.press("Control+Enter")
     expect(panel.get_by_text("Tick this to confirm it")).to_be_visible()
     box = panel.get_by_label("Do it again")

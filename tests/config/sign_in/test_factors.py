@@ -29,6 +29,7 @@ from tests.factories.events import data_of
 from tests.harness.browser_checks import check, is_live, watched
 from tests.harness.racing_threads import race
 from tests.harness.signed_in_clients import confirmed, signed_in
+from tests.harness.waiting import until
 
 PASSWORD = "open sesame again"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -264,7 +265,7 @@ def test_the_other_browsers_open_page_is_told_at_once(web: str, browser: Any) ->
     )
     desk.get_by_role("button", name="Sign out all others").click()
     expect(desk.get_by_role("button", name="Sign out all others")).to_have_count(0)
-    phone.wait_for_function("window.closed_by === 4401", timeout=10_000)  # a heartbeat comes every 15 s
+    until(lambda: phone.evaluate("window.closed_by === 4401"), within=10)  # a heartbeat comes every 15 s
     phone.goto("/")
     expect(phone.get_by_role("heading", name="Sign in")).to_be_visible()
 

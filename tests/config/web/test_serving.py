@@ -29,6 +29,7 @@ from tests.factories import ann, make_card, make_gate, make_run, make_state, mak
 from tests.harness.examples import first_alone
 from tests.harness.horizon import reached
 from tests.harness.signed_in_clients import session_of
+from tests.harness.waiting import PATIENCE
 
 # Of the web server that takes little.
 NARROW = {"HOLDPOINT_API_BODY_LIMIT": "20000", "HOLDPOINT_UPLOAD_LIMIT": "1000", "HOLDPOINT_REQUEST_TIMEOUT": "3"}
@@ -177,7 +178,7 @@ def test_a_socket_that_sends_without_end_is_closed_and_its_sender_may_come_again
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1008
     with connect(address, origin=Origin(web), additional_headers=headers) as socket:
-        assert socket.ping().wait(5)
+        assert socket.ping().wait(PATIENCE)
 
 
 @pytest.mark.parametrize("chunked", [False, True])

@@ -105,10 +105,10 @@ def test_the_reply_goes_out_as_approved_with_the_statement_below() -> None:
 def test_a_lost_answer_of_the_provider_never_pays_twice(
     kind: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sending, "TIMEOUT", 0.3)
+    monkeypatch.setattr(sending, "TIMEOUT", 3.0)
     run = make_refund_run("04")
     decide(run)
-    world.fault("refunds", kind, times=2, seconds=1)
+    world.fault("refunds", kind, times=2, seconds=30)
     advance_to_rest(run)
     assert run.status == "completed"
     assert world.refunds("20409") == [("106.00", "succeeded")]

@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 import pytest
 from django.core import mail as outbox
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from approvals.models import Gate
 from tests.agents.examples.refunds.conftest import World
 from tests.factories import ann, bob, make_team
 from tests.factories.driven_runs import advance_to_rest, open_gate, state
 from tests.harness.browser_checks import check, check_each_look, is_live, watched
+from tests.harness.waiting import until
 
 from .test_agent import made, make_restock
 
@@ -47,10 +48,12 @@ def test_one_is_approved_one_edited_deep_inside_and_one_rejected_while_another_i
     choose(slower, "order", "approve")
 
     button = first.locator("[data-commit]:visible")
-    first.route("**/impacts/", lambda route: route.abort())
+    held: list[Route] = []  # and not ended, or the page would complain
+    first.route("**/impacts/", lambda route: held.append(route), times=1)
     first.fill(PRICE, "52.50")
+    until(lambda: first.evaluate("1") and held, what="the words are asked for")
     expect(button).not_to_contain_text("13.09", use_inner_text=True)  # never another amount than the field has
-    first.unroute("**/impacts/")
+    held.pop().continue_()
     first.fill(PRICE, "13.09")
     first.fill(QUANTITY, "11")
     expect(first.locator("[name='verdict.order'][value=edit]")).to_be_checked()
@@ -64,7 +67,8 @@ def test_one_is_approved_one_edited_deep_inside_and_one_rejected_while_another_i
     skipped = first.locator("#edit-impact [data-effect=skip]")
     expect(skipped).to_contain_text("Skipped")
     expect(skipped).to_contain_text("Tell the customers; rejected")
-    first.locator("[data-commit]:visible").click()
+    with first.expect_event("load"):  # a live update says it before
+        first.locator("[data-commit]:visible").click()
     expect(first.locator("#gate-news")).to_contain_text("Approved 1, edited 1, rejected 1 by Ann Okafor")
     expect(first.locator("#action-message .status").last).to_contain_text("Rejected")
 

@@ -19,6 +19,7 @@ from tests.harness.waiting import until
 
 NewPage = Callable[..., Page]
 AMOUNT = "[name='args.refund/amount']"
+AT_ONCE = 30_000  # milliseconds, half of those in which the page waits for an answer
 LEFT = """(amount) => {
   document.querySelector(amount).value = "99.50";
   const form = document.querySelector("#decision");
@@ -263,7 +264,7 @@ def test_what_a_server_does_not_answer_is_sent_again_as_what_it_was_and_counts_o
     page.route("**/decisions/", lambda route: None)
     page.locator("label[data-choice=approve]").click()
     page.locator("[data-commit]:visible").click()
-    expect(page.locator("#decision .sending")).to_have_text("Sending…", timeout=1_000)
+    expect(page.locator("#decision .sending")).to_have_text("Sending…", timeout=AT_ONCE)
     expect(page.locator("hp-live")).not_to_have_attribute("data-live", "on")
     expect(page.locator("hp-live")).not_to_contain_text("Live")
 

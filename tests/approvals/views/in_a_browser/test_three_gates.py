@@ -60,7 +60,8 @@ def test_what_a_person_rejects_and_edits_is_carried_out_and_shown_without_loadin
     expect(page.locator("h1")).to_contain_text("Pay 10.00 to ann")
     page.keyboard.press("r")
     page.keyboard.type("One less.")
-    page.keyboard.press("Control+Enter")
+    with page.expect_event("load"):  # a live update says it before
+        page.keyboard.press("Control+Enter")
     expect(page.locator("#gate-news")).to_contain_text("Rejected by Ann Okafor")
     page.goto(f"/gates/{asked(run, 2).pk}/")
     expect(page.locator("h1")).to_contain_text("Pay 9.00 to ann")

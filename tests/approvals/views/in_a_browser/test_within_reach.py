@@ -109,7 +109,8 @@ def test_a_sheet_that_is_open_is_all_there_is_and_takes_a_whole_approval_in_the_
         }"""
     )
     assert abs(page.evaluate("scrollY") - at) < 2
-    button.tap()
+    with page.expect_event("load"):  # a live update says it before
+        button.tap()
     expect(page.locator("#gate-news")).to_contain_text("Approved by Ann Okafor")
     receipt = page.locator("#gate-receipt")
     expect(receipt).to_contain_text("Not yet")
