@@ -125,7 +125,7 @@ class GateForm extends HTMLElement {
 
   // Pressing twice sends once.
   sending() {
-    setTimeout(() => this.lock(true));
+    this.locking = setTimeout(() => this.lock(true));
   }
 
   unlock() {
@@ -134,6 +134,7 @@ class GateForm extends HTMLElement {
   }
 
   lock(locked) {
+    clearTimeout(this.locking); // it may come back before it was locked
     for (const button of this.form.querySelectorAll("[data-commit]")) button.disabled = locked;
   }
 

@@ -9,7 +9,7 @@ class Order extends HTMLElement {
     this.addEventListener("input", (event) => this.typed(event.target));
     this.addEventListener("htmx:before:request", () => (this.dataset.stale = ""));
     this.addEventListener("htmx:finally:request", () => delete this.dataset.stale);
-    this.addEventListener("submit", () => setTimeout(() => this.lock(true)));
+    this.addEventListener("submit", () => (this.locking = setTimeout(() => this.lock(true))));
     this.addEventListener("hp:unsent", () => this.lock(false), true);
     addEventListener("pageshow", (event) => event.persisted && this.lock(false));
     this.form = this.querySelector("#order");
@@ -26,6 +26,7 @@ class Order extends HTMLElement {
   }
 
   lock(locked) {
+    clearTimeout(this.locking); // it may come back before it was locked
     for (const button of this.querySelectorAll(".commit")) button.disabled = locked;
   }
 

@@ -67,9 +67,8 @@ def test_what_was_told_before_is_told_again_only_where_its_box_is_ticked(
     panel = page.locator("#impact-approve")
     expect(panel).to_contain_text(f"(checkpoint {at}). Approving may do it again.")
     page.keyboard.press("a")
-    # The answer draws the panel anew, and with it what a press before had marked.
-    until(lambda: page.evaluate(PREVIEWED), what="what the choice does is drawn")
     page.keyboard.press("Control+Enter")
+    until(lambda: page.evaluate(PREVIEWED), what="the panel is drawn anew, with what is marked in it")
     expect(panel.get_by_text("Tick this to confirm it")).to_be_visible()
     box = panel.get_by_label("Do it again")
     expect(box).to_be_focused()
