@@ -8,4 +8,5 @@ from django.http import HttpRequest, HttpResponseBase
 
 Respond = Callable[[HttpRequest], HttpResponseBase]  # a view, or the next middleware
 # Addresses for probes and scrapes: they answer without the database, which may hang, whatever cookie is sent.
+ASKED = "X-Tell-Redirect"  # of a form that a script sends; static/js/sending.js has the same name
 PROBED = frozenset({"/healthz", "/readyz", "/metrics"})

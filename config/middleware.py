@@ -16,11 +16,11 @@ from django.http.request import split_domain_port, validate_host
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 
-from approvals.middleware import PROBED, Respond
+from approvals.middleware import ASKED, PROBED, Respond
 from checkpoints import request_ids
 
 CONTENT_POLICY, REQUEST_ID = "Content-Security-Policy", "X-Request-ID"
-ASKED, TOLD = "X-Tell-Redirect", "X-Redirect-To"  # static/js/sending.js has the same names
+TOLD = "X-Redirect-To"  # static/js/sending.js has the same name
 FORWARDED = "X-Forwarded-For"
 SENT_HOST = "holdpoint.host"  # in META: the Host of a page for probes, as it was sent
 LOCAL = frozenset({"127.0.0.1", "::1"})

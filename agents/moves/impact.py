@@ -40,7 +40,7 @@ from checkpoints.values.checkpoint_kinds import STARTED_ANEW, Kind
 from checkpoints.values.patch import Op
 
 from . import child_impact, request
-from .impact_facts import Lineage
+from .impact_facts import Lineage, stamped
 
 log = structlog.get_logger()
 
@@ -105,6 +105,7 @@ class ImpactReader:
 
     def history(self) -> RecordedHistory:
         """Return the recorded history of the whole lineage."""
+        stamp = stamped(self.lineage.ledger)  # read first, so that it tells of what begins while the rest is read
         head = self.lineage.head
         store.expect(self._returns(head))
         forced = bool(head.places) and head.forced(self.run.next_step)
@@ -120,6 +121,7 @@ class ImpactReader:
             draws=self.draws,
             writes=self.lineage.written,
             children=self._children_at_gate,
+            stamp=stamp,
         )
 
     def target(

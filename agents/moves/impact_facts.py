@@ -6,6 +6,7 @@ Read once, for any number of impacts; whatever is expensive is read on first use
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache, partial
 from typing import Any
@@ -83,11 +84,15 @@ class Lineage:
         return self.writes[id] if id in self.writes else executions.writes_of([id])[id]
 
     @cached_property
+    def ledger(self) -> list[Effect]:
+        """Return the effects and their undos, as they were begun."""
+        return _effects(self.run.lineage)
+
+    @cached_property
     def rows(self) -> list[Effect]:
         """Return the effects, each with its undos."""
-        found = _effects(self.run.lineage)
         undos: dict[int, list[Effect]] = defaultdict(list)
-        for row in found:
+        for row in self.ledger:
             undos[row.undoes_id or 0].append(row)
         for row in undos[0]:
             row._prefetched_objects_cache = {"undos": undos[row.pk]}  # type: ignore[attr-defined]
@@ -289,4 +294,9 @@ def _statuses(root: Any) -> QuerySet[Effect]:
 
 def stamp_of(run: Run) -> str:
     """Return a text that changes whenever a run of the lineage begins an effect, or one is settled."""
-    return " ".join(f"{each.pk}:{each.status}" for each in _statuses(run.lineage))
+    return stamped(_statuses(run.lineage))
+
+
+def stamped(ledger: Iterable[Effect]) -> str:
+    """Return the stamp of a lineage's effects and undos."""
+    return " ".join(f"{each.pk}:{each.status}" for each in ledger)

@@ -38,7 +38,7 @@ from approvals.models import Decision, Gate, GateClaim, Proposal
 from approvals.models.assignments import ending
 from approvals.policy import required, second_look, step_up
 from approvals.policy.step_up import Confirmed
-from checkpoints import actors
+from checkpoints import actors, store
 from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
 from checkpoints.postgresql.prepared_rows import insert_rows, prepared_statement
@@ -105,20 +105,20 @@ def _record(
     evidence.check(reading.proposal)
     if reading.key_used:
         _return_same(gate.decisions.filter(user=by), by, submission, request)
-    prepared = prepare(reading, submission, by=by)
-    _refuse_claimed(claims.holder_of(gate), by)
-    needs, method = prepared.will_need, gate.policy.step_up_method
-    if needs.step_up and not step_up.counts(confirmed, by=by, now=reading.now, asked=method):
-        raise NotConfirmed(method)
-    streak = None if prepared.rejects else second_look.streak(reading.approvals, now=reading.now)
-    looks_again = not prepared.rejects and (streak is not None or needs.second_look)
-    if looks_again and not submission.second_look:
-        raise SecondLookNeeded(streak.count, streak.seconds) if streak else SecondLookNeeded(0, 0)
-    looked_twice = looks_again or bool(submission.bulk and submission.second_look)  # over the whole list
-    # Before the lock, which must not wait for an agent's code. What other runs of the lineage do meanwhile is read
-    # again under the lock.
-    foreseen = submission.shown or reading.acted
-    stamp, impact = (impact_sources.stamp_of(gate.run), impact_of(prepared)) if foreseen else ("", None)
+    with store.reading():  # the forecast reads what the checks have read
+        prepared = prepare(reading, submission, by=by)
+        _refuse_claimed(claims.holder_of(gate), by)
+        needs, method = prepared.will_need, gate.policy.step_up_method
+        if needs.step_up and not step_up.counts(confirmed, by=by, now=reading.now, asked=method):
+            raise NotConfirmed(method)
+        streak = None if prepared.rejects else second_look.streak(reading.approvals, now=reading.now)
+        looks_again = not prepared.rejects and (streak is not None or needs.second_look)
+        if looks_again and not submission.second_look:
+            raise SecondLookNeeded(streak.count, streak.seconds) if streak else SecondLookNeeded(0, 0)
+        looked_twice = looks_again or bool(submission.bulk and submission.second_look)  # over the whole list
+        # Before the lock, which must not wait for an agent's code. What other runs of the lineage do meanwhile is read
+        # again under the lock.
+        impact = impact_of(prepared) if submission.shown or reading.acted else None
     version = gate.version
     if not gate.move(proposal=reading.proposal.number, by=by.pk):
         _return_same(gate.decisions.filter(user=by), by, submission, request)
@@ -133,7 +133,7 @@ def _record(
     ballot = PendingVote.of(gate, prepared.needs, [each for each in votes if each.counts], by=by.pk)
     ballot.check(rejects=prepared.rejects, anew=prepared.next is not None)
     if impact is not None:
-        impact = impact if impact_sources.stamp_of(gate.run) == stamp else impact_of(prepared)
+        impact = impact if impact_sources.stamp_of(gate.run) == impact.stamp else impact_of(prepared)
         impact = impact.leaving(prepared.left_after(ballot))
         impact.check_confirmed(set(submission.confirm), run=gate.run_id)
         impact.check_shown(submission.shown)

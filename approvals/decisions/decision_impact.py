@@ -30,6 +30,7 @@ class DecisionImpact:
 
     impact: Impact | None
     left: int = 0  # how many more people have to approve after it
+    stamp: str = ""  # of the records by which it was computed
 
     @property
     def closes(self) -> bool:
@@ -71,12 +72,12 @@ class DecisionImpact:
 
 def impact_of(decision: PreparedDecision) -> DecisionImpact:
     """Compute a decision's impact, as if nobody else had to agree. Reads the records of the lineage."""
-    return DecisionImpact(impact=_impact(decision))
+    future = GateImpacts(decision.gate, decision.proposal.card, decision.proposal.state_patch)
+    return DecisionImpact(impact=_impact(decision, future), stamp=future.history.stamp)
 
 
-def _impact(decision: PreparedDecision) -> Impact | None:
+def _impact(decision: PreparedDecision, future: GateImpacts) -> Impact | None:
     submission, proposal = decision.submission, decision.proposal
-    future = GateImpacts(decision.gate, proposal.card, proposal.state_patch)
     if decision.rejects:
         step = back_to(submission, future.card)
         return future.back(step) if step else future.stop()

@@ -16,6 +16,7 @@ from approvals.audit import evidence
 from approvals.models import (
     AddedTeam,
     Decision,
+    Draft,
     Gate,
     Policy,
     Proposal,
@@ -47,6 +48,7 @@ class GateReading:
     proposal: Proposal  # the current one
     now: datetime  # the database's clock
     key_used: bool  # whether this person used this key at this gate
+    drafted: bool  # whether they have a draft here, or at a gate that this one replaces
     stands: GateStanding  # how this person stands to the gate
     acted: bool = True  # whether the run, or one of its lineage, has begun an effect
     approvals: list[tuple[datetime, bool]] = field(default_factory=list)  # this person's last, for second_look
@@ -61,7 +63,7 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateRead
     gate.policy.reviewer_ids, gate.policy.person_ids = found.reviewers, found.named
     gate.hooked, gate.added_ids, gate.holder = found.hooked, found.added, found.holder
     return GateReading(
-        gate=gate, proposal=found, now=found.now, key_used=found.key_used, acted=found.acted,
+        gate=gate, proposal=found, now=found.now, key_used=found.key_used, drafted=found.drafted, acted=found.acted,
         stands=GateStanding.of(user_id, found.access)
         if found.active and user_id else GateStanding(user_id or 0),
         approvals=list(zip(found.approved_at, found.looked_twice, strict=True)),
@@ -72,6 +74,7 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateRead
 def _with_facts(gate_id: Any, user_id: Any, key: Any) -> QuerySet[Any]:
     reviewers = ReviewingTeam.objects.filter(policy=OuterRef("gate__policy")).order_by("team__name")
     same_key = Decision.objects.filter(gate=OuterRef("gate_id"), user=user_id, key=key)
+    drafts = Draft.objects.filter(Q(gate=OuterRef("gate_id")) | Q(gate__replacements=OuterRef("gate_id")), user=user_id)
     hooks = Webhook.objects.enabled().filter(team=OuterRef("gate__team_id"))
     root = Coalesce(OuterRef("gate__run__lineage"), OuterRef("gate__run_id"))
     kin = Q(pk=root) | Q(lineage=root, forked_from__isnull=False)
@@ -81,7 +84,7 @@ def _with_facts(gate_id: Any, user_id: Any, key: Any) -> QuerySet[Any]:
     added = AddedTeam.objects.filter(gate=OuterRef("gate_id")).order_by("pk")
     return (
         Proposal.objects.select_related("by", "gate__run__plan", "gate__policy__team")
-        .annotate(now=Now(), key_used=Exists(same_key), hooked=Exists(hooks))
+        .annotate(now=Now(), key_used=Exists(same_key), drafted=Exists(drafts), hooked=Exists(hooks))
         .annotate(active=Exists(User.objects.filter(pk=user_id, is_active=True)))
         .annotate(named=ArraySubquery(named), access=AccessRows(F("gate_id"), user_id))
         .annotate(acted=Exists(acted), **evidence.last_move("gate_id"))

@@ -192,3 +192,4 @@ class RecordedHistory:
     writes: Callable[[UUID], Writes] = lambda execution: {}
     # What becomes of the runs that the run started, if it goes on from a target with this impact.
     children: Callable[[MoveTarget, Impact], tuple[ImpactChild, ...]] = lambda target, impact: ()
+    stamp: str = ""  # what it was read by, see approvals.consequences.impact_sources.stamp_of

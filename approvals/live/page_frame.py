@@ -18,7 +18,7 @@ from approvals.audit import readers
 from approvals.gates import waiting
 from approvals.gates.lists import queues
 from approvals.gates.lists.queues import ReaderReach
-from approvals.middleware import PROBED, Respond
+from approvals.middleware import ASKED, PROBED, Respond
 from approvals.models import Policy, Unrun
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import PersonKind, kind_of
@@ -44,7 +44,7 @@ class PageFrame:
 
 
 def middleware(get_response: Respond) -> Respond:
-    """Read the frame of whole pages of people who may be signed in; fragments start no feed."""
+    """Read the frame of whole pages of people who may be signed in; a fragment, and a form's answer, start no feed."""
 
     def respond(request: HttpRequest) -> HttpResponseBase:
         if _starts_a_feed(request):
@@ -57,7 +57,7 @@ def middleware(get_response: Respond) -> Respond:
 def _starts_a_feed(request: HttpRequest) -> bool:
     if request.path_info in PROBED:
         return False
-    fragment = request.headers.get("HX-Request") == "true"
+    fragment = "HX-Request" in request.headers or ASKED in request.headers
     return settings.SESSION_COOKIE_NAME in request.COOKIES and request.accepts("text/html") and not fragment
 
 

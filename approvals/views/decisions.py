@@ -85,7 +85,8 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
         return led or refused(request, page_or_404(request, gate_id), sent, looked_at, refusal)
     if not decision.counts:
         return sent_before(request, page_or_404(request, gate_id), sent, looked_at)
-    Draft.objects.drop(gate, by=user)  # after the decision, so that it does not wait for this
+    if reading.drafted:
+        Draft.objects.drop(gate, by=user)  # after the decision, so that it does not wait for this
     return next_gate.after(request, gate_id)
 
 

@@ -1,4 +1,4 @@
-"""The requests: one reviewer, a plain policy, no limits on agents, and clients without script."""
+"""The requests: one reviewer, a plain policy, no limits on agents; a decision is sent as the page's script sends it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from tests.harness.session import Session
 from tests.harness.signed_in_clients import form_of, signed_in
 
 from .walk import Request, Walk, walk
+
+SCRIPT = {"X-Tell-Redirect": "yes"}
 
 
 def walk_all(session: Session) -> dict[str, Walk]:
@@ -38,7 +40,7 @@ def prepare_all(ledger: str) -> dict[str, Callable[[], Request]]:
     def decide() -> Request:
         fresh = make_gate(team=busy)
         form = form_of(fresh)
-        return lambda: expect(decider.post(f"/gates/{fresh.pk}/decisions/", form), 303)
+        return lambda: expect(decider.post(f"/gates/{fresh.pk}/decisions/", form, headers=SCRIPT), 204)
 
     def post() -> Request:
         amount = f"{next(amounts)}.00"  # no two are alike
