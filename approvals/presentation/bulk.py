@@ -99,13 +99,9 @@ class BulkLine:
             return self._rejecting("Nothing runs. The run stops as rejected", self._stop)
         left = self.page.agreement.left(current=True)
         words = self.page.choices.summary
-        return (
-            words
-            if left < 1
-            else f"{words}, after one more approval"
-            if left == 1
-            else f"{words}, after {left} more approvals"
-        )
+        if left < 1:
+            return words
+        return f"{words}, after {'one more approval' if left == 1 else f'{left} more approvals'}"
 
     @property
     def back(self) -> str:
@@ -113,10 +109,8 @@ class BulkLine:
         impact = self._back
         if impact is None or impact.repeats:
             return ""
-        words = (
-            f"Nothing runs. The run goes back to “{self.page.plan.title_of(self.page.card.on_reject)}” with your reason"
-        )
-        return self._rejecting(words, impact)
+        step = self.page.plan.title_of(self.page.card.on_reject)
+        return self._rejecting(f"Nothing runs. The run goes back to “{step}” with your reason", impact)
 
     @property
     def stays(self) -> str:

@@ -40,9 +40,9 @@ def deciding(
     """Name verdicts by action id: `Approve with edit: order the goods €12.00; reject 1`. `stands`: as `approving`."""
     said = [verdicts.get(action.id, "") for action in card.actions]
     if not all(said):
-        return str(SEND)
+        return SEND
     running = [action for action in card.actions if verdicts[action.id] in (APPROVE, EDIT)]
-    does = deeds(card, plan, running, stands=stands) or (str(STANDS) if stands else "the agent continues")
+    does = deeds(card, plan, running, stands=stands) or (STANDS if stands else "the agent continues")
     own = {action.effect for action in card.actions}
     parts = [f"{_verb(EDIT in said, running)}: {does}"] if running or set(card.allows) - own else []
     parts += [f"reject {said.count(REJECT)}"] if REJECT in said else []
@@ -54,12 +54,8 @@ def deciding(
 
 def answering(label: str, runs: str, *, votes: str = "") -> str:
     """Name one answer to a question: `Send “Yes, pay it” and run “Pay” (1 of 2)`."""
-    words = (
-        f"Send “{untrusted.plain(label, limit=80)}” and run {runs}"
-        if runs
-        else f"Send “{untrusted.plain(label, limit=80)}”"
-    )
-    return _with_votes(words, votes)
+    words = f"Send “{untrusted.plain(label, limit=80)}”"
+    return _with_votes(f"{words} and run {runs}" if runs else words, votes)
 
 
 def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Container[str] = ()) -> str:
@@ -92,12 +88,7 @@ def once(card: Card, plan: PlanSpec, *, stands: Container[str] = ()) -> str:
     if not said:
         return "Nothing runs. Finished actions are not undone" if stands else "Runs nothing"
     listing = join_names(said)
-    words = (
-        f"{listing[:1].upper()}{listing[1:]}, each once"
-        if len(said) > 1
-        else f"{listing[:1].upper()}{listing[1:]}, once"
-    )
-    return words
+    return f"{listing[:1].upper()}{listing[1:]}, {'each once' if len(said) > 1 else 'once'}"
 
 
 def _running(card: Card, running: Sequence[Action], stands: Container[str]) -> Iterator[tuple[str, list[Action]]]:

@@ -18,6 +18,7 @@ from django.utils.safestring import SafeString
 
 from approvals.cards.card import Card
 from approvals.cards.chart import Chart
+from approvals.english import count_of
 from approvals.presentation.text import untrusted
 from checkpoints.values import json_pointer
 
@@ -130,12 +131,8 @@ def _bars(found: Schedule, axis: _Axis, *, number: int, title: str, height: int)
         f"machine {found.names[machine]} stands still from {said(start)} to {said(end)}"
         for machine, start, end in found.downtimes
     )
-    words = (
-        (f"Gantt chart, {untrusted.plain(title, limit=80)}: {len(found.names)} machine, {counted(found)}")
-        if len(found.names) == 1
-        else (f"Gantt chart, {untrusted.plain(title, limit=80)}: {len(found.names)} machines, {counted(found)}")
-    )
-    chart = words
+    machines = count_of(len(found.names), "machine")
+    chart = f"Gantt chart, {untrusted.plain(title, limit=80)}: {machines}, {counted(found)}"
     label = "; ".join([chart, *stops])
     rules = ((TOP + LANE * lane,) for lane in range(len(found.names) + 1))
     parts = [

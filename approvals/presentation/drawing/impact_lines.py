@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from approvals.english import join_names, noun_for, quote_titles
+from approvals.english import count_of, join_names, noun_for, quote_titles
 from approvals.impact.result import ChildVerdict, Impact, ImpactRow, ImpactVerdict
 from checkpoints.runs.plans import in_words
 
@@ -126,19 +126,10 @@ def _keep(impact: Impact, *, at_gate: bool) -> ImpactLine | None:
         return None
     titles = impact.called(impact.stands)
     alike = at_gate and len(impact.stands) == len(impact.kept)
-    if alike or len(titles) > KEPT_NAMES:
-        count = len(impact.stands)
-        if alike:
-            words = f"{count:,} finished step is kept" if count == 1 else f"{count:,} finished steps are kept"
-        else:
-            words = (
-                f"{count:,} finished step is kept, up to “{titles[-1]}”"
-                if count == 1
-                else f"{count:,} finished steps are kept, up to “{titles[-1]}”"
-            )
-        said = words
-        return ImpactLine(effect="reuse", title="Kept", said=said)
-    return ImpactLine(effect="reuse", title="Kept", names=titles)
+    if not alike and len(titles) <= KEPT_NAMES:
+        return ImpactLine(effect="reuse", title="Kept", names=titles)
+    said = count_of(len(impact.stands), "finished step is kept", "finished steps are kept")
+    return ImpactLine(effect="reuse", title="Kept", said=said if alike else f"{said}, up to “{titles[-1]}”")
 
 
 def _undo(impact: Impact, title: str, rows: Sequence[ImpactRow]) -> ImpactLine | None:

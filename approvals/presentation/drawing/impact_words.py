@@ -88,7 +88,7 @@ def approval(
     """
     left = agreement.left(current=current)
     people = _agreeing(agreement, left=left, edited=not current, answer=choice == "answer")
-    made = drawn(impact, str(HEADINGS[choice]), people=people, later=left > 0)
+    made = drawn(impact, HEADINGS[choice], people=people, later=left > 0)
     if not elsewhere:
         return made
     calls = ImpactLine(effect="run", title="The agent calls", names=elsewhere, said="in its own program")
@@ -128,10 +128,8 @@ def expiry(impact: Impact) -> str:
         _which(may_ask, "may ask"),
         asks_then(impact) if impact.asks else "",
     ]
-    happens = [each for each in said if each]
-    if not happens:
-        return "After that the gate expires and nothing is done"
-    return f"After that the gate expires: {join_names(happens)}"
+    happens = join_names(filter(None, said))
+    return f"After that the gate expires: {happens}" if happens else "After that the gate expires and nothing is done"
 
 
 def undone(impact: Impact) -> str:
@@ -140,11 +138,8 @@ def undone(impact: Impact) -> str:
 
 
 def _undone(impact: Impact) -> tuple[str, str]:
-    sure, perhaps = impact.called(impact.undone), impact.called(impact.may_undone)
-    return (
-        _which(sure, "is undone", "are undone"),
-        _which(perhaps, "may be undone"),
-    )
+    sure = _which(impact.called(impact.undone), "is undone", "are undone")
+    return sure, _which(impact.called(impact.may_undone), "may be undone")
 
 
 def _which(steps: Sequence[str], does: str, do: str = "") -> str:
@@ -154,36 +149,20 @@ def _which(steps: Sequence[str], does: str, do: str = "") -> str:
 def _agreeing(agreement: Agreement, *, left: int, edited: bool, answer: bool = False) -> ImpactLine:
     """Say which of the needed votes this one is."""
     title = f"{agreement.quorum - max(left, 0)} of {agreement.quorum}"
-    said = "Yours is the last approval needed: it takes effect immediately"
-    if agreement.window:
-        said = (
-            "Yours is the last approval needed: it takes effect after "
-            f"{times.remaining(agreement.window)}, and can be undone until then"
-        )
     if left > 0:
         people = "one more person approves" if left == 1 else f"{left} more people approve"
         said = f"Yours is approval {title}. Nothing runs until {people}"
-    if left > 0 and (then := agreement.then_asked(current=not edited)):
-        said = f"{said}. {then}"
-    if edited and agreement.names:
-        said = f"{_cancels(agreement.names, answer=answer)}. {said}"
-    return ImpactLine(effect="people", title=title, said=said)
-
-
-def _cancels(names: Sequence[str], *, answer: bool) -> str:
-    if answer:
-        words = (
-            f"Your answer cancels the approval of {join_names(names)}, who must approve again"
-            if len(names) == 1
-            else f"Your answer cancels the approvals of {join_names(names)}, who must approve again"
-        )
+        if then := agreement.then_asked(current=not edited):
+            said = f"{said}. {then}"
     else:
-        words = (
-            f"Your edit cancels the approval of {join_names(names)}, who must approve again"
-            if len(names) == 1
-            else f"Your edit cancels the approvals of {join_names(names)}, who must approve again"
-        )
-    return words
+        said = "Yours is the last approval needed: it takes effect immediately"
+        if agreement.window:
+            after = times.remaining(agreement.window)
+            said = f"Yours is the last approval needed: it takes effect after {after}, and can be undone until then"
+    if edited and agreement.names:
+        cancels = f"Your {'answer' if answer else 'edit'} cancels the {noun_for(len(agreement.names), 'approval')}"
+        said = f"{cancels} of {join_names(agreement.names)}, who must approve again. {said}"
+    return ImpactLine(effect="people", title=title, said=said)
 
 
 def _marks(impact: Impact, *, later: bool, at_gate: bool) -> tuple[str, ...]:

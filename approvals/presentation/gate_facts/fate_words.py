@@ -14,7 +14,7 @@ from checkpoints.runs.plans import PlanSpec
 from checkpoints.values import json_pointer
 
 # State -> its words, the same behind a number, the status that colours it, its icon.
-RESULTS: Mapping[str, tuple[object, object, str, str]] = {
+RESULTS: Mapping[str, tuple[str, str, str, str]] = {
     "waiting": ("Not yet", "not yet", "ahead", "clock"),
     "unreported": (
         "Not reported by its program yet", "not reported yet", "ahead", "clock",
@@ -67,7 +67,7 @@ def describe_fate(fate: OutcomeFate | None, card: Card) -> FateWords | None:
         return None
     again = fate.again.pk if fate.again and fate.state == ASKED_AGAIN else 0
     why = why_again(fate, card) if again else ""
-    words = f"Asked again in gate {again}" if again else str(RESULTS[fate.state][0])
+    words = f"Asked again in gate {again}" if again else RESULTS[fate.state][0]
     return FateWords(
         state=fate.state, words=": ".join(filter(None, [words, why])), again=again, why=why, open=fate.open,
         answered=bool(fate.again and fate.again.status != Gate.Status.OPEN),
@@ -95,12 +95,10 @@ def say_fate(fate: OutcomeFate, plan: PlanSpec, card: Card, *, checked: bool) ->
         by_state.setdefault(each.state, []).append(plan.title_of(each.grant.effect))
     said = []
     for state, titles in by_state.items():
-        if state == "waiting" and checked:
-            said.append(f"Next: {quote_titles(titles)}, if the safety checks still hold.")
-        elif state == "waiting":
-            said.append(f"Next: {quote_titles(titles)}.")
+        if state == "waiting":
+            said.append(f"Next: {quote_titles(titles)}{', if the safety checks still hold' if checked else ''}.")
         else:
-            word = str(RESULTS[state][0])
+            word = RESULTS[state][0]
             said.append(f"{quote_titles(titles)}: {word[:1].lower()}{word[1:]}.")
     if fate.state == ASKED_AGAIN and (why := why_again(fate, card)):
         said.append(f"{why[:1].upper()}{why[1:]}.")
@@ -112,7 +110,7 @@ def count_fates(fates: Iterable[FateWords]) -> str:
     every = list(fates)
     counted: Counter[str] = Counter()
     for state in STATES[::-1]:
-        counted[str(RESULTS[state][1])] += sum(each.state == state for each in every)
+        counted[RESULTS[state][1]] += sum(each.state == state for each in every)
     words = ", ".join(f"{number} {word}" for word, number in counted.items() if number)
     why = join_names(each.why for each in every if each.why)
     return f"{words}: {why}" if why else words

@@ -146,17 +146,14 @@ def sentence(outcome: Outcome, plan: PlanSpec, fate: OutcomeFate | None) -> str:
         runs = fate_words.say_fate(fate, plan, outcome.proposal.card, checked=bool(outcome.counted))
     else:
         runs = "The run continues."
-    back = (
-        f"The run goes back to “{plan.title_of(outcome.back_to)}”, with the feedback."
-        if outcome.words
-        else f"The run goes back to “{plan.title_of(outcome.back_to)}”, without feedback."
-    )
+    feedback = "with the feedback" if outcome.words else "without feedback"
+    back = f"The run goes back to “{plan.title_of(outcome.back_to)}”, {feedback}."
     return {
         "approved": runs,
-        "edited": f"{'The edited values are used.'} {runs}",
+        "edited": f"The edited values are used. {runs}",
         "mixed": runs,
         "answered": "The agent continues with this answer.",
         "rejected": back if outcome.then == "back" else "The run stops.",
         "expired": runs if outcome.to_run else "Nobody answered in time, so nothing runs.",
-        "withdrawn": f"{'Nothing runs.'} {outcome.words or 'This gate is no longer needed.'}",
+        "withdrawn": f"Nothing runs. {outcome.words or 'This gate is no longer needed.'}",
     }[outcome.kind]

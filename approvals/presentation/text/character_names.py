@@ -25,7 +25,7 @@ NAMES = {
 
 def hidden_name(char: str) -> str:
     """Name a hidden character: `U+202E right-to-left override`."""
-    name = str(NAMES.get(char, "")) or unicodedata.name(char, "").lower()
+    name = NAMES.get(char) or unicodedata.name(char, "").lower()
     if not name:
         kinds = {"Cc": "control character", "Co": "private character"}
         name = kinds.get(unicodedata.category(char), "no character")
@@ -34,13 +34,9 @@ def hidden_name(char: str) -> str:
 
 def repeated_name(char: str, count: int) -> str:
     """Name a run of one character: `U+00A0 no-break space, 3 times`."""
-    if count == 1:
-        return hidden_name(char)
-    return f"{hidden_name(char)}, {count:,} time" if count == 1 else f"{hidden_name(char)}, {count:,} times"
+    return hidden_name(char) if count == 1 else f"{hidden_name(char)}, {count:,} times"
 
 
 def marks_name(marks: str) -> str:
     """Name combining marks: `30 combining marks`; a single one by its own name."""
-    if len(marks) == 1:
-        return hidden_name(marks)
-    return count_of(len(marks), "combining mark")
+    return hidden_name(marks) if len(marks) == 1 else count_of(len(marks), "combining mark")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from approvals.english import count_of
+
 from . import invisible, untrusted
 
 
@@ -16,22 +18,11 @@ def within(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     ghosts = {name: characters for name, (characters, _) in counts.items() if characters}
     if deserts:
         where = ", ".join(untrusted.plain(name, limit=40) for name in deserts)
-        count = max(deserts.values())
-        words = (
-            f"A text in {where} hides what follows behind {count:,} blank line"
-            if count == 1
-            else f"A text in {where} hides what follows behind {count:,} blank lines"
-        )
-        said.append(("fold", words))
+        lines = count_of(max(deserts.values()), "blank line")
+        said.append(("fold", f"A text in {where} hides what follows behind {lines}"))
     if ghosts:
         where = ", ".join(untrusted.plain(name, limit=40) for name in ghosts)
-        count = max(ghosts.values())
-        words = (
-            f"{count:,} character in {where} cannot be seen"
-            if count == 1
-            else f"{count:,} characters in {where} cannot be seen"
-        )
-        said.append(("hidden", words))
+        said.append(("hidden", f"{count_of(max(ghosts.values()), 'character')} in {where} cannot be seen"))
     return said
 
 

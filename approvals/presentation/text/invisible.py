@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Literal
 
-from approvals.english import count_of
+from approvals.english import count_of, noun_for
 
 from . import lookalikes, size_limit
 from .character_names import marks_name, repeated_name
@@ -117,12 +117,8 @@ def noted(found: Iterator[TextPiece]) -> Iterator[TextPiece]:
             if piece.kind in ("lookalike", "blank"):
                 yield TextPiece("text", text=piece.text or " ")
     if places:
-        said = (
-            f"{places:,} more place that cannot be seen or only looks alike, not marked above"
-            if places == 1
-            else f"{places:,} more places that cannot be seen or only look alike, not marked above"
-        )
-        yield TextPiece("hidden", note=said)
+        said = f"{count_of(places, 'more place')} that cannot be seen or only {noun_for(places, 'looks', 'look')} alike"
+        yield TextPiece("hidden", note=f"{said}, not marked above")
 
 
 def cut(text: str, *, clamp: bool, value: bool) -> Iterator[TextPiece]:
@@ -165,9 +161,8 @@ def measured(blank: str, *, rest: str | None, first: bool) -> TextPiece:
     if rest is None:
         return TextPiece("blank", note=what, count=len(blank))
     following = sum(1 for line in rest.splitlines() if line.strip())
-    then = f"then {following} more line follows" if following == 1 else f"then {following} more lines follow"
-    note = f"{what}|{then}" if following else what
-    return TextPiece("blank", note=note, count=len(blank))
+    then = f"|then {following} more {noun_for(following, 'line follows', 'lines follow')}" if following else ""
+    return TextPiece("blank", note=what + then, count=len(blank))
 
 
 def readable(text: str, *, value: bool) -> Iterator[TextPiece]:

@@ -10,6 +10,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
+from approvals.english import count_of
 from checkpoints.values import json_pointer
 
 from . import lookalikes, size_limit
@@ -135,11 +136,10 @@ def brief(text: str, *, limit: int = 300) -> SafeString:
 def _break(between: str) -> SafeString:
     """Render the mark of line breaks. A text cannot hold it: what looks like it there is no badge."""
     count = len(re.findall(r"\r\n|\r|\n", between))
-    said = "line break" if count == 1 else f"{count} line breaks"
     return format_html(
         '<span class="line-break"><span aria-hidden="true">⏎{}</span><span class="sr">{}</span></span>',
         f" {count}" if count > 1 else "",
-        said,
+        "line break" if count == 1 else f"{count} line breaks",
     )
 
 
@@ -180,4 +180,4 @@ def plain(text: str, *, limit: int = 200, value: bool = False) -> str:
     if len(text) <= limit:
         return shown
     rest = len(text) - limit
-    return f"{shown}… and {rest:,} more character" if rest == 1 else f"{shown}… and {rest:,} more characters"
+    return f"{shown}… and {count_of(rest, 'more character')}"
