@@ -76,9 +76,9 @@ class BulkLine:
         against = [each.name for each in page.agreement.voices if each.state == "rejected" and not each.you]
         if against:
             return str(RejectionStands(against[-1]))
-        if page.card.unfilled(page.first):
+        if page.card.unfilled(page.gate.asked):
             return "Something has to be filled in first. Open it."
-        if page.card.untaken(page.first):
+        if page.card.untaken(page.gate.asked):
             return "One of its actions takes no plain approval. Open it."
         if page.choices.approval.ticks:
             return "It would do something again that was already done. Open it to confirm that."
@@ -99,9 +99,7 @@ class BulkLine:
             return self._rejecting("Nothing runs. The run stops as rejected", self._stop)
         left = self.page.agreement.left(current=True)
         words = self.page.choices.summary
-        if left < 1:
-            return words
-        return f"{words}, after {'one more approval' if left == 1 else f'{left} more approvals'}"
+        return words if not left else f"{words}, after {'one more approval' if left == 1 else f'{left} more approvals'}"
 
     @property
     def back(self) -> str:

@@ -87,7 +87,7 @@ def approval(
     `elsewhere`: the tools that the program which asks calls by itself, since it only asks here.
     """
     left = agreement.left(current=current)
-    people = _agreeing(agreement, left=left, edited=not current, answer=choice == "answer")
+    people = _agreeing(agreement, left=left, current=current, answer=choice == "answer")
     made = drawn(impact, HEADINGS[choice], people=people, later=left > 0)
     if not elsewhere:
         return made
@@ -146,22 +146,23 @@ def _which(steps: Sequence[str], does: str, do: str = "") -> str:
     return f"{quote_titles(steps)} {noun_for(len(steps), does, do or does)}" if steps else ""
 
 
-def _agreeing(agreement: Agreement, *, left: int, edited: bool, answer: bool = False) -> ImpactLine:
+def _agreeing(agreement: Agreement, *, left: int, current: bool, answer: bool) -> ImpactLine:
     """Say which of the needed votes this one is."""
-    title = f"{agreement.quorum - max(left, 0)} of {agreement.quorum}"
+    title = agreement.number_of(current=current)
     if left > 0:
         people = "one more person approves" if left == 1 else f"{left} more people approve"
         said = f"Yours is approval {title}. Nothing runs until {people}"
-        if then := agreement.then_asked(current=not edited):
+        if then := agreement.then_asked(current=current):
             said = f"{said}. {then}"
     else:
         said = "Yours is the last approval needed: it takes effect immediately"
         if agreement.window:
             after = times.remaining(agreement.window)
             said = f"Yours is the last approval needed: it takes effect after {after}, and can be undone until then"
-    if edited and agreement.names:
-        cancels = f"Your {'answer' if answer else 'edit'} cancels the {noun_for(len(agreement.names), 'approval')}"
-        said = f"{cancels} of {join_names(agreement.names)}, who must approve again. {said}"
+    approved = [each.name for each in agreement.voices if each.state == "approved"]
+    if approved and not current:
+        cancels = f"Your {'answer' if answer else 'edit'} cancels the {noun_for(len(approved), 'approval')}"
+        said = f"{cancels} of {join_names(approved)}, who must approve again. {said}"
     return ImpactLine(effect="people", title=title, said=said)
 
 

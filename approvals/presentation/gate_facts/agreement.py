@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
-from approvals.english import count_of, join_names
+from approvals.english import join_names
 from approvals.gates.projection import PendingVote, judged, window_of
 from approvals.models import Decision, Gate, Proposal
 from approvals.policy import authorship, enough_reviewers, required, tally
@@ -67,7 +67,6 @@ class Agreement:
     anew: Tally | None = None  # the same on an edited proposal
     by_place: Mapping[tuple[int, int], str] = field(default_factory=dict)  # (stage, role) -> who fills it, in words
     words_after: tuple[str, str] = ("", "")  # who is needed after each of these
-    names: Sequence[str] = ()  # of those who have approved
     voices: Sequence[VoteLine] = ()
     mine: Decision | None = None  # the reader's own decision on the current proposal
     who: str = ""  # the people who may decide, in words
@@ -87,14 +86,14 @@ class Agreement:
     def slots(self) -> list[bool]:
         return [number < self.agreed for number in range(self.quorum)]
 
-    @property
-    def needed(self) -> str:
-        return f"{count_of(self.quorum, 'approval')} needed"
-
     def left(self, *, current: bool) -> int:
         """Return how many more people have to approve after the reader; not `current`: after their edit."""
         after = self.would if current else self.anew
-        return after.left if after else self.quorum - (self.agreed + 1 if current else 1)
+        return after.left if after else max(self.quorum - (self.agreed + 1 if current else 1), 0)
+
+    def number_of(self, *, current: bool) -> str:
+        """Say which of the needed approvals the reader's would be: `1 of 2`. An edit is the first again."""
+        return f"{self.quorum - self.left(current=current)} of {self.quorum}"
 
     def then_asked(self, *, current: bool) -> str:
         """Say who is needed after the reader: `Still needed: one of Legal`; "" where everybody is asked alike."""
@@ -105,8 +104,8 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
     """Read the gate's decisions and policy, and the people who may decide now unless `deciders` gives them."""
     decisions = _decisions(gate.pk)
     policy, needs, is_open = gate.policy, required.of(proposal, gate.policy), gate.status == Gate.Status.OPEN
-    voices = [voice(decision, user=user, current=gate.proposal) for decision in decisions]
-    counting = [d for d in decisions if d.counts and (d.proposal.number == gate.proposal or d.rejects)]
+    voices = [_voice(decision, user=user, current=gate.proposal) for decision in decisions]
+    counting = [decision for decision, line in zip(decisions, voices, strict=True) if not line.lapsed]
     nothing = policy.plain and (gate.settles_at or not counting)  # to judge now: all are asked alike
     ballot = PendingVote.of(gate, needs, counting, by=user.pk) if is_open and not nothing else None
     count = judged(gate, needs, counting, now=ballot.now).count if ballot else _counted(needs, counting)
@@ -118,7 +117,6 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
     made = Agreement(
         quorum=needs.slots, agreed=count.agreed, tally=count, voices=voices, mine=mine, who=who, lacking=lacking,
         why=instead, rejected=sum(d.rejects for d in counting), window=window_of(policy, needs),
-        names=[each.name for each in voices if each.state == "approved"],
         would=ballot.after(needs) if ballot and may else None,
         anew=ballot.after(needs, anew=True) if ballot and may else None,
     )  # fmt: skip
@@ -159,8 +157,10 @@ def _decisions(gate: Any) -> QuerySet[Decision]:
     return found.order_by("created_at")
 
 
-def voice(decision: Decision, *, user: User, current: int) -> VoteLine:
-    lapsed = not decision.counts or (decision.proposal.number != current and not decision.rejects)
+def _voice(decision: Decision, *, user: User, current: int) -> VoteLine:
+    earlier = decision.proposal.number != current
+    lapsed = not decision.counts or (earlier and not decision.rejects)  # as in approvals.gates.projection.counting
+    lapse = "For an earlier version; not counted" if earlier else "Not counted any more; may approve again"
     state = "rejected" if decision.rejects else "approved"
     return VoteLine(
         name=actors.of_user(decision.user).name,
@@ -174,15 +174,10 @@ def voice(decision: Decision, *, user: User, current: int) -> VoteLine:
         lapsed=lapsed,
         state="expired" if lapsed else state,
         proposal=decision.proposal.number,
-        note=_lapse(decision, current) if lapsed else "",
+        note=lapse if lapsed else "",
         back_to=decision.back_to,
         only_if=preconditions.added(decision.proposal.card, decision.added) if decision.added else (),
     )
-
-
-def _lapse(decision: Decision, current: int) -> str:
-    earlier = decision.proposal.number != current
-    return "For an earlier version; not counted" if earlier else "Not counted any more; may approve again"
 
 
 def _words(decision: Decision) -> str:

@@ -19,7 +19,7 @@ from approvals.gates import preflight_facts as preflights
 from approvals.gates import questions
 from approvals.gates.beside import OpenBeside
 from approvals.gates.page.shown_gate import ShownGate
-from approvals.models import Draft, Gate, Proposal
+from approvals.models import Draft, Gate, Outcome, Proposal
 from approvals.policy import authority, bulk, required, second_look, separation
 from approvals.policy.requirements import Requirements
 from approvals.policy.second_look import Streak
@@ -67,33 +67,25 @@ class AskedGate:
     confirmed: Confirmed | None = None  # how the reader confirmed who they are
     unlooked: bool = False  # the decision came without the second look that was required
 
-    @property
-    def gate(self) -> Gate:
-        return self.read.gate
+    gate: Gate = field(init=False)
+    proposal: Proposal = field(init=False)
+    open: bool = field(init=False)
+    outcome: Outcome | None = field(init=False)  # of a closed gate; None where it has none
 
-    @property
-    def proposal(self) -> Proposal:
-        return self.read.standing
+    def __post_init__(self) -> None:
+        self.gate, self.proposal = self.read.gate, self.read.standing
+        self.open = self.gate.status == Gate.Status.OPEN
+        self.outcome = None if self.open else getattr(self.gate, "outcome", None)
 
     @cached_property
     def card(self) -> Card:
         """Return the current proposal's card, with any edit."""
         return self.proposal.card
 
-    @cached_property
-    def first(self) -> Card:
-        """Return the card that the agent proposed."""
-        return self.gate.asked
-
     @property
     def the_same(self) -> list[OpenBeside]:
         """List the other open gates that ask for exactly the same."""
         return [each for each in self.read.beside if each.same]
-
-    @property
-    def same_with_this(self) -> int:
-        """Return how many open gates ask for exactly the same, this one included."""
-        return len(self.the_same) + 1
 
     @property
     def why_alone(self) -> str:
@@ -151,19 +143,10 @@ class AskedGate:
         return state_veil(self.plan, self.card)
 
     @cached_property
-    def step(self) -> str:
-        """Return the title of the step that asks."""
-        return spec_of(self.gate.run.plan).title_of(self.gate.step)
-
-    @cached_property
     def goes_on(self) -> bool:
         """Tell whether the run goes on while this gate is open."""
         plan = spec_of(self.gate.run.plan)
         return plan.goes_on_asking and not plan.step(self.gate.step).waits and self.card.reopened is None
-
-    @cached_property
-    def open(self) -> bool:
-        return self.gate.status == Gate.Status.OPEN
 
     @cached_property
     def why_not(self) -> str:
@@ -191,7 +174,7 @@ class AskedGate:
 
     @property
     def may_decide(self) -> bool:
-        return self.open and not self.why_not
+        return not self.why_not
 
     @cached_property
     def preflight(self) -> Preflight | None:
@@ -298,15 +281,8 @@ class AskedGate:
     @cached_property
     def preconditions(self) -> list[preconditions.ShownPrecondition]:
         """List all preconditions, and whether each counts."""
-        outcome = None if self.open else getattr(self.gate, "outcome", None)
-        counted = outcome.counted if outcome else ()
+        counted = self.outcome.counted if self.outcome else ()
         return preconditions.shown(self.card, ticked=self.sent.only_if, counted=counted)
-
-    @cached_property
-    def judged(self) -> dict[str, outcomes.ActionOutcome]:
-        """Return action id -> outcome; {} while the gate is open."""
-        outcome = None if self.open else getattr(self.gate, "outcome", None)
-        return {each.action.id: each for each in outcomes.judged(outcome)} if outcome else {}
 
     @cached_property
     def future(self) -> GateImpacts:
@@ -317,10 +293,6 @@ class AskedGate:
         if self.open:
             store.expect([self.gate.checkpoint])
             _ = self.future.history
-
-    @property
-    def left(self) -> int:
-        return self.agreement.tally.left
 
     @property
     def seen(self) -> str:

@@ -73,7 +73,7 @@ class ShownChanges:
             return []
         forms = {sheet.action.id: sheet.form for sheet in page.sheets if sheet.form}
         fields = {(name, each.pointer): each for name, form in forms.items() for each in form.fields}
-        rows = actions.changes_between(page.first, page.card)
+        rows = actions.changes_between(page.gate.asked, page.card)
         posted = page.typed.posted
         return [
             left_out.boxed(row, fields.get((row["action"], row["place"])), row.get("before"), posted) for row in rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from django.utils import timezone
@@ -47,69 +46,54 @@ class OfferedChoices:
     @cached_property
     def approval(self) -> impact_words.WordedImpact:
         """Return the same as the page shows it."""
-        return self._approving("approve", current=True)
-
-    def _expected(self, choice: str) -> Impact | None:
-        return self.approved if choice == "approve" else self.expected.get(choice)
+        return self._approving("approve", self.approved, current=True)
 
     @cached_property
     def expected(self) -> dict[str, Impact]:
-        """Return choice -> impact."""
+        """Return the impacts of other choices that approve."""
         future, mix = self.page.future, self.mix
-        approved = self.approved
         edited, put = (
-            future.with_patch([dict(each) for each in typed.patch], typed.card) if typed.patch else approved
+            future.with_patch([dict(each) for each in typed.patch], typed.card) if typed.patch else self.approved
             for typed in (self.page.typed, self.page.instead)
         )
-        chosen = future.with_patch([dict(each) for each in mix.patch], mix.card) if mix else approved
-        return {"approve": approved, "each": chosen, "edit": edited, "override": put, "stop": future.stop()}
+        chosen = future.with_patch([dict(each) for each in mix.patch], mix.card) if mix else self.approved
+        return {"each": chosen, "edit": edited, "override": put}
 
     @cached_property
     def impacts(self) -> dict[str, impact_words.WordedImpact]:
+        expected, stop = self.expected, self.page.future.stop()
         return {
             "approve": self.approval,
-            "each": self._approving("each", current=self.mix is None or not self.mix.changed),
-            "edit": self._approving("edit", current=False),
-            "override": self._approving("override", current=False),
-            "stop": self._offered("stop", impact_words.stop(self.expected["stop"], self.page.agreement), rejects=True),
+            "each": self._approving("each", expected["each"], current=self.mix is None or not self.mix.changed),
+            "edit": self._approving("edit", expected["edit"], current=False),
+            "override": self._approving("override", expected["override"], current=False),
+            "stop": self._offered("stop", impact_words.stop(stop, self.page.agreement), stop, rejects=True),
         }
 
-    def _approving(self, choice: str, *, current: bool) -> impact_words.WordedImpact:
-        drawn = impact_words.approval(
-            choice,
-            self._expected(choice) or self.approved,
-            self.page.agreement,
-            current=current,
-            elsewhere=self._elsewhere,
-        )
-        if choice == "edit" and self.page.asks_only:
-            drawn = replace(drawn, heading=str(impact_words.HEADINGS["answer"]))
-        return self._offered(choice, drawn, current=current)
-
-    @property
-    def _elsewhere(self) -> tuple[str, ...]:
-        """Return the tools that an external program calls by itself once this is approved: it only asks here."""
-        if not self.page.plan.external or self.page.card.allows:
-            return ()
-        return tuple(dict.fromkeys(action.tool for action in self.page.card.actions if action.tool))
+    def _approving(self, choice: str, impact: Impact, *, current: bool) -> impact_words.WordedImpact:
+        page, elsewhere = self.page, dict[str, None]()
+        if page.plan.external and not page.card.allows:  # the program only asks here, and calls these tools by itself
+            elsewhere = dict.fromkeys(action.tool for action in page.card.actions if action.tool)
+        drawn = impact_words.approval(choice, impact, page.agreement, current=current, elsewhere=tuple(elsewhere))
+        if choice == "edit" and page.asks_only:
+            drawn = replace(drawn, heading=impact_words.HEADINGS["answer"])
+        return self._offered(choice, drawn, impact, current=current)
 
     def _offered(
         self,
         choice: str,
         drawn: impact_words.WordedImpact,
-        impact: Impact | None = None,
+        impact: Impact | None,
         *,
         current: bool = False,
         rejects: bool = False,
         place: str = "",
     ) -> impact_words.WordedImpact:
         """Add to a worded impact what its form posts: the mark of what was shown, and the boxes to confirm."""
-        impact = impact or self._expected(choice)
-        now = self.page.agreement
-        left = 0 if rejects else max(now.left(current=current), 0)
+        left = 0 if rejects else self.page.agreement.left(current=current)
         binding = DecisionImpact(impact=impact, left=left)
         ticks = repeats.ticks(
-            binding.repeats, run=self.page.gate.run_id, doing=str(DOING.get(choice, "This")),
+            binding.repeats, run=self.page.gate.run_id, doing=DOING.get(choice, "This"),
             ticked=self.page.sent.confirm.get(choice, ()),
             missing=self.page.unconfirmed if choice == self.page.unconfirmed_at else (),
         )  # fmt: skip
@@ -120,13 +104,13 @@ class OfferedChoices:
         """List the steps to which the run can be sent back, the nearest first, each with its title and impact."""
         ran = {line.saved.step for line in self.saved.steps} | {self.page.card.on_reject}
         nearest = [step for step in reversed(self.page.card.back_to) if step in ran]
-        title = self.page.plan.title_of
-        return [(step, title(step), self._back(step, f"back-{at}")) for at, step in enumerate(nearest, 1)]
-
-    def _back(self, step: str, place: str) -> impact_words.WordedImpact:
-        impact = self.page.future.back(step)
-        drawn = impact_words.back(impact, step, self.page.agreement)
-        return self._offered(posted.BACK + step, drawn, impact, rejects=True, place=place)
+        found = []
+        for at, step in enumerate(nearest, 1):
+            impact = self.page.future.back(step)
+            drawn = impact_words.back(impact, step, self.page.agreement)
+            offered = self._offered(posted.BACK + step, drawn, impact, rejects=True, place=f"back-{at}")
+            found.append((step, self.page.plan.title_of(step), offered))
+        return found
 
     @property
     def chosen_back(self) -> str:
@@ -149,7 +133,7 @@ class OfferedChoices:
         if impact is not None:
             drawn = impact_words.approval("answer", impact, self.page.agreement, current=standing)
         votes = self._votes(standing=standing)
-        runs = self._called(self.page.card.allows) if answer.grants else ""
+        runs = self._allowed if answer.grants else ""
         offered = self._offered(posted.ANSWER + answer.id, drawn, impact, current=standing, place=place)
         return replace(offered, sends=send_button.answering(answer.label, runs, votes=votes))
 
@@ -186,38 +170,29 @@ class OfferedChoices:
         """Return the effects that the choice reuses, since they were done with this very input."""
         if not self.page.open:
             return frozenset()
-        ahead = self._expected(choice) or self.approved
-        rows = {verdict: names(ahead.having(verdict, kind="effect")) for verdict in ImpactVerdict}
+        impact = self.approved if choice == "approve" else self.expected[choice]
+        rows = {verdict: names(impact.having(verdict, kind="effect")) for verdict in ImpactVerdict}
         return frozenset(rows[ImpactVerdict.STANDS]) - {*rows[ImpactVerdict.WILL], *rows[ImpactVerdict.MAY]}
 
     @cached_property
     def undo(self) -> str:
         """Say whether the effects of an approval can be undone."""
-        allowed = [step for step in self.page.plan.steps if step.name in self.page.card.allows]
+        page, actions = self.page, self.page.card.actions
+        allowed = [step for step in page.plan.steps if step.name in page.card.allows]
         final = tuple(step.title for step in allowed if step.irreversible)
-        if self.page.open:
+        if page.open:
             final = next((row.names for row in self.approval.rows if row.effect == "oneway"), ())
         if final:
             return f"{quote_titles(final)} cannot be undone"
         new = [step for step in allowed if step.name not in self._stands("approve")]
-        undone_by = [action.undo for action in self.page.card.actions if new] + [step.undo for step in new]
-        theirs = any(self.page.provenance.quotes(action) for action in self.page.card.actions)
-        if not any(undone_by):
+        if not any(step.undo for step in new) and not (new and any(action.undo for action in actions)):
             return ""
-        if theirs:
-            return f"can be undone, says {self.page.provenance.agent}"
-        return "can be undone"
+        theirs = any(page.provenance.quotes(action) for action in actions)
+        return f"can be undone, says {page.provenance.agent}" if theirs else "can be undone"
 
     def _votes(self, *, standing: bool) -> str:
-        """Say which approval this would be, where several are needed.
-
-        An edit is the first again, since others approved something else.
-        """
-        now = self.page.agreement
-        if now.quorum <= 1:
-            return ""
-        number = now.quorum - max(now.left(current=standing), 0)
-        return f"{number} of {now.quorum}"
+        """Say which approval this would be, where several are needed."""
+        return self.page.agreement.number_of(current=standing) if self.page.agreement.quorum > 1 else ""
 
     @cached_property
     def commit(self) -> str:
@@ -229,7 +204,7 @@ class OfferedChoices:
     def edit_commit(self) -> str:
         """Word the button for the typed edit; in general where it has faults, or nothing is typed."""
         typed, page = self.page.typed, self.page
-        if any(each["message"] != str(UNSENT) for each in typed.errors) or not (typed.card or typed.arguments):
+        if any(each["message"] != UNSENT for each in typed.errors) or not (typed.card or typed.arguments):
             return "Approve with edit"
         card = typed.card or page.card.with_arguments(dict(typed.arguments))
         votes, stands = self._votes(standing=False), self._stands("edit")
@@ -244,12 +219,13 @@ class OfferedChoices:
         """Word the button that sends an answer, until one is chosen."""
         if not any(choice.grants for choice in self.page.answers):
             return "Send this answer"
-        if self.page.left > 1:
+        if self.page.agreement.tally.left > 1:
             return "Agree to this answer"
-        return f"Send this answer and run {self._called(self.page.card.allows)}"
+        return f"Send this answer and run {self._allowed}"
 
-    def _called(self, steps: Iterable[str]) -> str:
-        return quote_titles(map(self.page.plan.title_of, steps))
+    @property
+    def _allowed(self) -> str:
+        return quote_titles(map(self.page.plan.title_of, self.page.card.allows))
 
     @cached_property
     def mix(self) -> NextProposal | None:
@@ -266,7 +242,7 @@ class OfferedChoices:
         verdicts = {name: each.chosen.verdict for name, each in self.page.ballots.items()}
         made, typed = self.mix, self.page.typed
         if made is None and typed.arguments:
-            return str(send_button.SEND)
+            return send_button.SEND
         votes = self._votes(standing=made is None or not made.changed)
         card, stands = made.card if made else self.page.card, self._stands("each")
         return send_button.deciding(card, self.page.plan, verdicts, stands=stands, votes=votes)

@@ -8,6 +8,7 @@ from typing import Any
 from django.utils.functional import cached_property
 
 from approvals.presentation.decision_form import actions, answer_forms, conflicts, faults, verdict_choice, whole_state
+from approvals.presentation.gate_facts import outcomes
 
 from .asked_gate import AskedGate
 
@@ -32,9 +33,10 @@ class GateForm(AskedGate):
     def sheets(self) -> list[actions.ActionSheet]:
         read_only = not self.may_send or self.card.question is not None
         made = actions.sheets(
-            self.card, typed=self.typed, before=self.first, read_only=read_only, provenance=self.provenance
+            self.card, typed=self.typed, before=self.gate.asked, read_only=read_only, provenance=self.provenance
         )
-        ballots, judged = self.ballots, self.judged
+        judged = {each.action.id: each for each in outcomes.judged(self.outcome)} if self.outcome else {}
+        ballots = self.ballots
         return [replace(each, ballot=ballots.get(each.action.id), judged=judged.get(each.action.id)) for each in made]
 
     @cached_property
@@ -73,7 +75,7 @@ class GateForm(AskedGate):
     def missing(self) -> list[str]:
         """List the labels of required values that nobody has filled in yet."""
         sheets = {sheet.action.id: sheet for sheet in self.sheets}
-        return [sheets[action.id].label_of(place) for action, place in self.card.unfilled(self.first)]
+        return [sheets[action.id].label_of(place) for action, place in self.card.unfilled(self.gate.asked)]
 
     @property
     def asks_only(self) -> bool:
