@@ -17,7 +17,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from approvals import english
-from approvals.forms import names
+from approvals.forms import names, texts
 from approvals.gates.beside import OpenBeside
 from approvals.presentation import addresses, topbar
 from approvals.presentation.drawing import times
@@ -35,7 +35,12 @@ register.simple_tag(files.address, name="artifacts_of")
 register.filter("file_words", files.words)
 register.filter("lasting", times.lasting)
 register.simple_tag(times.element, name="when")
+register.simple_tag(lambda: settings.HOLDPOINT_UPLOAD_LIMIT, name="upload_limit")  # of a file in an edit, in bytes
 register.filter("person", untrusted.person)
+register.filter("untrusted", untrusted.render)  # over several lines, with badges and measured blanks
+register.filter("untrusted_line", untrusted.line)
+register.filter("untrusted_exact", untrusted.exact)
+register.filter("untrusted_plain", untrusted.plain)
 register.filter("counted", lambda count, noun: english.count_of(count, *noun.split(",")))  # "run", or "entry,entries"
 # Possessive, so that it never backtracks: a text of backticks would take time by the square of its length.
 INDENTED = 60  # blanks at the beginning of a line of code that are drawn
@@ -47,12 +52,6 @@ def frame(context: Context) -> dict[str, Any]:
     """Return the frame of a page: `{% frame as topbar %}`. A 404 page has no request."""
     request = context.get("request")
     return topbar.frame(request) if request is not None else {}
-
-
-@register.filter(name="untrusted")
-def untrusted_text(value: object) -> SafeString:
-    """Render untrusted words, over several lines, with badges and measured blanks."""
-    return untrusted.render(str(value))
 
 
 @register.filter
@@ -75,32 +74,20 @@ def words(
     odd spaces, and blanks at its ends, are named; `part`: they are a part of one.
     """
     within = f"action={quote(action)}&" if action else ""
-    return untrusted.render(str(value), whole=f"{whole}?{within}at={quote(at)}" if whole else "", value=runs, part=part)
-
-
-@register.filter
-def untrusted_line(value: object) -> SafeString:
-    """Render untrusted words on one line, isolated from their surroundings."""
-    return untrusted.line(str(value))
-
-
-@register.filter
-def untrusted_exact(value: object) -> SafeString:
-    """Render an untrusted amount, program's name or identifier, with whatever is not ASCII marked."""
-    return untrusted.exact(str(value))
+    return untrusted.render(value, whole=f"{whole}?{within}at={quote(at)}" if whole else "", value=runs, part=part)
 
 
 @register.filter
 def program_words(value: object, outside: bool) -> SafeString:
     """Render words on one line, quoted where an external program supplied them: `{{ title|program_words:outside }}`."""
-    shown = untrusted.line(str(value))
+    shown = untrusted.line(value)
     return format_html('<q class="theirs">{}</q>', shown) if outside and value else shown
 
 
 @register.filter
 def program_plain(value: object, outside: bool) -> str:
     """Write such words for a title or an attribute."""
-    return in_quotes(untrusted.plain(str(value)), outside=outside)
+    return in_quotes(untrusted.plain(value), outside=outside)
 
 
 @register.simple_tag
@@ -133,21 +120,13 @@ def titled(step: str, plan: PlanSpec | Plan) -> str:
     return (spec_of(plan) if isinstance(plan, Plan) else plan).title_of(step)
 
 
-@register.filter
-def untrusted_plain(value: object) -> str:
-    """Write untrusted words for a title or an attribute."""
-    return untrusted.plain(str(value))
-
-
-@register.filter
-def untrusted_value(value: Any) -> SafeString:
-    """Render any JSON value, written as it will run: strings as they are, the rest as JSON."""
-    return value_of(value, "")
-
-
+@register.filter("untrusted_value")
 @register.simple_tag
-def value_of(value: Any, pointer: str, whole: str = "") -> SafeString:
-    """Render any JSON value as it will run; one too long for the page is linked at `whole`, with ?at=<pointer>."""
+def value_of(value: Any, pointer: str = "", whole: str = "") -> SafeString:
+    """Render any JSON value as it will run: strings as they are, the rest as JSON.
+
+    One too long for the page is linked at `whole`, with ?at=<pointer>.
+    """
     if value == "":
         return format_html('<span class="hint">{}</span>', "(empty)")
     address = f"{whole}?at={quote(pointer)}" if whole else ""
@@ -181,7 +160,7 @@ def pinned_amount(value: Any, gate: int = 0, action: str = "", place: str = "") 
 def untrusted_brief(value: Any) -> SafeString:
     """Render the beginning of any JSON value on one line; the whole value is elsewhere on the page."""
     if files.is_plain(value) or not isinstance(value, (str, dict, list)):
-        return untrusted_value(value)
+        return value_of(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return untrusted.exact(text) if lookalikes.is_exact(text) else untrusted.brief(text)
 
@@ -197,27 +176,26 @@ def untrusted_whole(value: Any) -> SafeString:
 
 
 @register.simple_tag
-def upload_limit() -> int:
-    """Return the size of the largest file that a reviewer may put into an edit, in bytes."""
-    return int(settings.HOLDPOINT_UPLOAD_LIMIT)
-
-
-@register.simple_tag
 def file_line(value: Any, artifacts: str = "") -> SafeString:
     """Render a reference to a file; with a link to it where `artifacts` is the address of the files."""
-    return files.render(value, artifacts=artifacts, folded=True) if files.is_plain(value) else untrusted_value(value)
+    return files.render(value, artifacts=artifacts, folded=True) if files.is_plain(value) else value_of(value)
 
 
 @register.filter
 def is_rewording(row: Mapping[str, Any]) -> bool:
-    """Tell whether a row of a diff replaces one long text by another."""
-    return row["kind"] == "changed" and text_diff.is_long(row.get("before"), row.get("after"))
+    """Tell whether a row of a diff replaces a text by another, so long that they are better compared by words."""
+    both = [text for text in (row.get("before"), row.get("after")) if isinstance(text, str)]
+    return row["kind"] == "changed" and len(both) == 2 and any(len(text) > texts.LONG or "\n" in text for text in both)
 
 
 @register.filter
 def hides(value: object) -> bool:
-    """Tell whether a text hides something from a reader, so that it is shown once more, with badges."""
-    return any(invisible.badge_count(str(value), value=True)) or invisible.has_blank_ends(str(value))
+    """Tell whether a text hides something from a reader, so that it is shown once more, with badges.
+
+    So do blanks at its ends, but for one line break that ends its last line.
+    """
+    text = str(value)
+    return any(invisible.badge_count(text, value=True)) or text.removesuffix("\n") != text.strip()
 
 
 @register.filter

@@ -61,22 +61,9 @@ LEADS = [
 ]
 
 
-@register.simple_tag
-def notice_kind(kind: str) -> dict[str, str]:
-    """Return the title of a kind of message, and when it is sent."""
-    return KINDS[NoticeKind(kind)]
-
-
-@register.simple_tag
-def levels() -> list[tuple[str, Any]]:
-    """Return the choices of a kind and channel."""
-    return LEVELS
-
-
-@register.simple_tag
-def leads() -> list[tuple[str, Any]]:
-    """Return the choices of a reminder's time."""
-    return LEADS
+register.simple_tag(lambda kind: KINDS[NoticeKind(kind)], name="notice_kind")  # its title, and when it is sent
+register.simple_tag(lambda: LEVELS, name="levels")  # the choices of a kind and channel
+register.simple_tag(lambda: LEADS, name="leads")  # the choices of a reminder's time
 
 
 @register.simple_tag

@@ -79,7 +79,7 @@ class _Axis:
 
 def charts(card: Card, state: Mapping[str, Any]) -> CardCharts:
     """Draw the card's charts from the state that the gate shows."""
-    found = [_read(chart, state) for chart in card.charts]
+    found = [read(json_pointer.get(state, chart.pointer)) for chart in card.charts]
     axis = _Axis(max([SHORTEST, *(each.end for each in found if isinstance(each, Schedule))]))
     drawn = [
         DrawnChart(number=number, title=chart.title, fault=data)
@@ -88,10 +88,6 @@ def charts(card: Card, state: Mapping[str, Any]) -> CardCharts:
         for number, (chart, data) in enumerate(zip(card.charts, found, strict=True), 1)
     ]
     return CardCharts(drawn=drawn, figures=_figures(card.charts))
-
-
-def _read(chart: Chart, state: Mapping[str, Any]) -> Schedule | str:
-    return read(json_pointer.get(state, chart.pointer))
 
 
 def _step(end: Number) -> Number:

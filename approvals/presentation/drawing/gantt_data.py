@@ -40,7 +40,7 @@ class Operation:
 
     @property
     def change(self) -> str:
-        return str(CHANGES[self.moved])
+        return CHANGES[self.moved]
 
 
 @dataclass(frozen=True, kw_only=True)

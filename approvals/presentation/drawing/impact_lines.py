@@ -33,6 +33,11 @@ class ImpactLine:
         return ICONS.get(self.effect, self.effect)
 
 
+DEADLINE_REMOVED = ImpactLine(
+    effect="clock", title="Deadline", said="It has passed. This removes it, so that the run may go on"
+)
+
+
 def lines_of(impact: Impact, *, later: bool, at_gate: bool) -> Iterator[ImpactLine]:
     """Yield the lines. `later`: nothing runs before others have approved."""
     found = [
@@ -46,7 +51,7 @@ def lines_of(impact: Impact, *, later: bool, at_gate: bool) -> Iterator[ImpactLi
         _oneway(impact),
         _inside(impact),
         *_children(impact),
-        _deadline(impact),
+        DEADLINE_REMOVED if impact.deadline else None,
     ]
     return filter(None, found)
 
@@ -189,11 +194,6 @@ def _children(impact: Impact) -> list[ImpactLine]:
         ]
         lines += [ImpactLine(effect="oneway", title=title, names=_first(stays))] if stays else []
     return lines
-
-
-def _deadline(impact: Impact) -> ImpactLine | None:
-    said = "It has passed. This removes it, so that the run may go on"
-    return ImpactLine(effect="clock", title="Deadline", said=said) if impact.deadline else None
 
 
 def _first(names: Sequence[str]) -> tuple[str, ...]:

@@ -16,14 +16,9 @@ GLYPHS = {"reused": (-2, "12.8h4m-4 2.4h4", ""), "undone": (2.5, "14h-5m2-2-2 2 
 
 def draw(marks: Sequence[str], *, label: str) -> SafeString:
     """Draw the track: what is done, the hold line, what comes. Each mark is repeated as a word beside it."""
-    inside = nodes(shown(marks))
-    return format_html('<svg class="track" viewBox="0 0 340 28" role="img" aria-label="{}">{}</svg>', label, inside)
-
-
-def shown(marks: Sequence[str]) -> tuple[str, ...]:
-    """Return the marks that have room on the track."""
     held = marks.index("held") if "held" in marks else min(DRAWN_BEFORE, len(marks))
-    return (*marks[:held][-DRAWN_BEFORE:], *marks[held : held + 1 + DRAWN_AFTER])
+    inside = nodes((*marks[:held][-DRAWN_BEFORE:], *marks[held : held + 1 + DRAWN_AFTER]))
+    return format_html('<svg class="track" viewBox="0 0 340 28" role="img" aria-label="{}">{}</svg>', label, inside)
 
 
 @lru_cache(256)  # a gate's page draws a dozen, and most tracks are alike
@@ -31,16 +26,13 @@ def nodes(shown: tuple[str, ...]) -> SafeString:
     """Draw the nodes and the line between them."""
     gap = 322 / max(len(shown) - 1, 1)
     at = [round(9 + gap * number, 1) for number in range(len(shown))]
+    lanes = ["ahead" if mark == "ahead" else "main" for mark in shown[1:]]
     lines = [
-        format_html('<path class="line" data-lane="{}" d="M{} 14H{}"/>', lane(shown[n + 1]), at[n], at[n + 1])
-        for n in range(len(shown) - 1)
+        format_html('<path class="line" data-lane="{}" d="M{} 14H{}"/>', lane, start, end)
+        for lane, start, end in zip(lanes, at, at[1:], strict=False)
     ]
     parts = [*lines, *(node(mark, x) for mark, x in zip(shown, at, strict=True))]
     return format_html_join("", "{}", ((part,) for part in parts))
-
-
-def lane(mark: str) -> str:
-    return "ahead" if mark == "ahead" else "main"
 
 
 def node(mark: str, x: float) -> SafeString:

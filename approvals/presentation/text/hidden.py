@@ -13,9 +13,10 @@ from . import invisible, untrusted
 def within(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     """List (icon, sentence) about what the texts of named values hide: invisible characters and blank lines."""
     said = []
-    counts = {name: counted(value) for name, value in values.items()}
-    deserts = {name: blank for name, (_, blank) in counts.items() if blank}
-    ghosts = {name: characters for name, (characters, _) in counts.items() if characters}
+    counts = {name: [invisible.badge_count(text) for text in texts(value)] for name, value in values.items()}
+    longest = {name: max((blank for _, blank in found), default=0) for name, found in counts.items()}
+    deserts = {name: blank for name, blank in longest.items() if blank}
+    ghosts = {name: count for name, found in counts.items() if (count := sum(characters for characters, _ in found))}
     if deserts:
         where = ", ".join(untrusted.plain(name, limit=40) for name in deserts)
         lines = count_of(max(deserts.values()), "blank line")
@@ -24,12 +25,6 @@ def within(values: Mapping[str, Any]) -> list[tuple[str, str]]:
         where = ", ".join(untrusted.plain(name, limit=40) for name in ghosts)
         said.append(("hidden", f"{count_of(max(ghosts.values()), 'character')} in {where} cannot be seen"))
     return said
-
-
-def counted(value: Any) -> tuple[int, int]:
-    """Return (invisible characters, blank lines in the longest stretch) of all texts in a value."""
-    found = [invisible.badge_count(text) for text in texts(value)]
-    return sum(characters for characters, _ in found), max((blank for _, blank in found), default=0)
 
 
 def texts(value: Any) -> list[str]:

@@ -29,7 +29,6 @@ from typing import Literal
 from approvals.english import count_of, noun_for
 
 from . import lookalikes, size_limit
-from .character_names import marks_name, repeated_name
 from .unseen_characters import (
     PILE,
     PLAIN,
@@ -53,6 +52,21 @@ BLANKS = 24
 GAP = re.compile(rf"(?:[^\S\n]*\n){{{BLANK_LINES + 1},}}|[^\S\n]{{{BLANKS},}}")
 WORD = re.compile(r"[^\s<>()\[\]{}\"'|,;]{3,}")
 AUTHORITY = re.compile(r"[^/?#]*")
+NAMES = {
+    "\u200b": "zero-width space",
+    "\u200c": "zero-width non-joiner",
+    "\u200d": "zero-width joiner",
+    "\u202a": "left-to-right embedding",
+    "\u202b": "right-to-left embedding",
+    "\u202c": "end of direction",
+    "\u202d": "left-to-right override",
+    "\u202e": "right-to-left override",
+    "\ufeff": "byte order mark",
+    "\t": "tab",
+    "\r": "carriage return",
+    "\x00": "null",
+    "\x1b": "escape",
+}
 BESIDE = 30  # characters on either side of a word that tell the alphabet of its neighbours
 
 
@@ -94,13 +108,17 @@ def blanks(stretch: str) -> Iterator[TextPiece]:
     """Name the characters of a blank stretch, runs of the same one together."""
     for char, run in groupby(stretch.replace("\r\n", "\n")):
         count = sum(1 for _ in run)
-        note = "" if char == "\n" else repeated_name(char, count)
+        note = "" if char == "\n" else hidden_name(char, count)
         yield TextPiece("hidden" if note else "break", text=char * count, note=note, count=count)
 
 
-def has_blank_ends(text: str) -> bool:
-    """Tell whether a value begins or ends with blanks, but for one line break that ends its last line."""
-    return text.removesuffix("\n") != text.strip()
+def hidden_name(char: str, count: int = 1) -> str:
+    """Name a hidden character, or a run of it: `U+202E right-to-left override`, `U+00A0 no-break space, 3 times`."""
+    name = NAMES.get(char) or unicodedata.name(char, "").lower()
+    if not name:
+        kinds = {"Cc": "control character", "Co": "private character"}
+        name = kinds.get(unicodedata.category(char), "no character")
+    return f"U+{ord(char):04X} {name}" if count == 1 else f"U+{ord(char):04X} {name}, {count:,} times"
 
 
 def noted(found: Iterator[TextPiece]) -> Iterator[TextPiece]:
@@ -227,12 +245,13 @@ def visible(text: str, *, value: bool) -> Iterator[TextPiece]:
         at, part, count = end, text[start:end], end - start
         if TAGS.match(part):
             said = "".join(chr(ord(tag) - 0xE0000) for tag in part if 0x20 <= ord(tag) - 0xE0000 < 0x7F)
-            note = f"{count} tag character: “{said}”" if count == 1 else f"{count} tag characters: “{said}”"
+            note = f"{count} {noun_for(count, 'tag character')}: “{said}”"
             yield TextPiece("hidden", text=part, note=note, count=count)
         elif is_mark(part[0]) and not is_hidden(part[0]):
-            yield TextPiece("marks", text=part, note=marks_name(part), count=count)
+            note = hidden_name(part) if count == 1 else count_of(count, "combining mark")
+            yield TextPiece("marks", text=part, note=note, count=count)
         else:
-            yield TextPiece("hidden", text=part, note=repeated_name(part[0], count), count=count)
+            yield TextPiece("hidden", text=part, note=hidden_name(part[0], count), count=count)
     if at < len(text):
         yield TextPiece("text", text=text[at:])
 
@@ -249,8 +268,7 @@ def unnormal(text: str) -> Iterator[TextPiece]:
             at += 1
         places += at - start > 1 and unicodedata.normalize("NFC", text[start:at]) != text[start:at]
     if places:
-        said = f"not in normal form: {places:,} place" if places == 1 else f"not in normal form: {places:,} places"
-        yield TextPiece("unnormal", note=said, count=places)
+        yield TextPiece("unnormal", note=f"not in normal form: {count_of(places, 'place')}", count=places)
 
 
 def badge_count(text: str, *, value: bool = False) -> tuple[int, int]:

@@ -99,14 +99,10 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, int,
 def _all(old: Sequence[str], new: Sequence[str]) -> Iterator[Line]:
     for verb, a, b, c, d, number in _changes(old, new):
         if verb == "equal":
-            yield from _same(old, range(a, b), c - a)
+            yield from (Line("same", old[at], old=at + 1, new=at + c - a + 1) for at in range(a, b))
         else:
             yield from (Line("gone", old[at], old=at + 1, hunk=number) for at in range(a, b))
             yield from (Line("put", new[at], new=at + 1, hunk=number) for at in range(c, d))
-
-
-def _same(old: Sequence[str], places: range, ahead: int) -> Iterator[Line]:
-    return (Line("same", old[at], old=at + 1, new=at + ahead + 1) for at in places)
 
 
 def _near_changes(lines: Iterator[Line]) -> Iterator[Line]:

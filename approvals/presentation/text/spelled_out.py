@@ -23,7 +23,7 @@ def out(value: Any, *, whole: str = "", depth: int = 0) -> SafeString:
     """Render any JSON value as HTML, for a place that takes blocks."""
     if files.is_plain(value):
         return files.render(value)
-    if not is_container(value):
+    if not isinstance(value, (dict, list)):
         return scalar(value, whole)
     if not value:
         return hint("none" if isinstance(value, list) else "no fields")
@@ -62,7 +62,7 @@ def columns_of(items: Sequence[Any]) -> list[str]:
     """List the columns of a table of these items; [] where they are no objects with a few plain values each."""
     if len(items) < 2 or not all(isinstance(each, dict) and each and not files.is_plain(each) for each in items):
         return []
-    if any(is_container(inner) for each in items for inner in each.values()):
+    if any(isinstance(inner, (dict, list)) for each in items for inner in each.values()):
         return []
     names = list(dict.fromkeys(name for each in items for name in each))
     return names if len(names) <= COLUMNS else []
@@ -76,7 +76,3 @@ def table(items: Sequence[Mapping[str, Any]], columns: Sequence[str], whole: str
     cells = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in line)),) for line in lines)
     body = format_html_join("", "<tr>{}</tr>", cells)
     return format_html('<table class="values"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>', head, body)
-
-
-def is_container(value: Any) -> bool:
-    return isinstance(value, (dict, list))

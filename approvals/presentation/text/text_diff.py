@@ -5,19 +5,12 @@ from __future__ import annotations
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from approvals.forms import texts, words
+from approvals.forms import words
 
 from . import untrusted
 from .icons import icon
 
 DRAWN = 300  # stretches drawn of one text; further ones are counted
-
-
-def is_long(*values: object) -> bool:
-    """Tell whether these are texts of which one is so long that they are better compared word by word."""
-    if not all(isinstance(value, str) for value in values):
-        return False
-    return any(len(value) > texts.LONG or "\n" in value for value in values if isinstance(value, str))
 
 
 def render(before: str, after: str) -> SafeString:

@@ -59,11 +59,12 @@ def middle(piece: TextPiece, *, whole: str, value: bool) -> SafeString:
     return format_html('<details class="more"><summary class="collapsed">{}</summary>{}</details>', said, inside)
 
 
-def render(text: str, *, clamp: bool = True, whole: str = "", value: bool = False, part: bool = False) -> SafeString:
+def render(text: object, *, clamp: bool = True, whole: str = "", value: bool = False, part: bool = False) -> SafeString:
     """Render `text` as HTML that is safe and hides nothing. `whole`: the address that shows all of it, if any.
 
     `value`: it runs as it is, so that each odd space and the blanks at its ends are named; `part`: its ends are none.
     """
+    text = str(text)
     drawn = min(len(text), HEAD + TAIL) if clamp else len(text)
     if drawn > size_limit.SHORT and not size_limit.takes(drawn if text.isascii() else drawn * STRANGE):
         more = middle(TextPiece("more", count=len(text) - size_limit.SHORT), whole=whole, value=value)
@@ -110,8 +111,9 @@ def folded(text: str, address: str) -> SafeString:
     )
 
 
-def line(text: str, *, limit: int = 300) -> SafeString:
+def line(text: object, *, limit: int = 300) -> SafeString:
     """Render words on one line, isolated from their surroundings: titles, names."""
+    text = str(text)
     flat = text[: limit * 4]
     flat = (re.sub(r"\s*\n\s*", " ", flat) if "\n" in flat else flat).strip(" \t\n\r")
     rest = len(text) - limit if len(flat) > limit else 0
@@ -143,8 +145,9 @@ def _break(between: str) -> SafeString:
     )
 
 
-def exact(text: str, *, limit: int = 300) -> SafeString:
+def exact(text: object, *, limit: int = 300) -> SafeString:
     """Render on one line a `text` in which every character matters: an amount, a program's name, an identifier."""
+    text = str(text)
     wrong = lookalikes.in_exact(text[:limit])
     return format_html("{}{}", brief(text, limit=limit), letters(wrong)) if wrong else brief(text, limit=limit)
 
@@ -168,11 +171,12 @@ def person(user: AbstractBaseUser | AnonymousUser | str) -> str:
     return plain(full or user.get_username(), limit=80)
 
 
-def plain(text: str, *, limit: int = 200, value: bool = False) -> str:
+def plain(text: object, *, limit: int = 200, value: bool = False) -> str:
     """Write `text` for places that take no markup (a page's title, an attribute): hidden characters spelled out.
 
     `value`: as in `render`.
     """
+    text = str(text)
     first, middle, last = without_ends(text[:limit], value=value)
     found = (*blanks(first), *visible(middle, value=value), *blanks(last), *unnormal(text))
     shown = "".join(f"[{piece.note}]" if piece.note else piece.text for piece in found)

@@ -331,7 +331,7 @@ def test_every_space_but_the_plain_one_is_marked_wherever_a_value_is_drawn(space
     text = f"/srv/tmp{space}/srv/keep"
     point = f"U+{ord(space):04X}"
     for draw in (
-        tags.untrusted_value, tags.untrusted_brief, tags.untrusted_whole, tags.untrusted_exact, tags.untrusted_code,
+        tags.value_of, tags.untrusted_brief, tags.untrusted_whole, untrusted.exact, tags.untrusted_code,
         tags.pinned, tags.pinned_amount, lambda value: tags.words(value, runs=True),
         lambda value: spelled_out.out([value]), lambda value: spelled_out.out([[[[value]]]]),
         lambda value: tags.value_of({"a": [value]}, ""),
@@ -374,7 +374,7 @@ ENDS = [
 ]  # fmt: skip
 # Each way in which a page draws a value, but for amounts: those are marked as not exact.
 DRAWN: list[Callable[[str], object]] = [
-    tags.untrusted_value, tags.untrusted_brief, tags.untrusted_whole, tags.untrusted_exact, tags.pinned,
+    tags.value_of, tags.untrusted_brief, tags.untrusted_whole, untrusted.exact, tags.pinned,
     tags.pinned_amount, lambda text: tags.words(text, runs=True), lambda text: spelled_out.out([text]),
     lambda text: spelled_out.out({text: 1}), lambda text: tags.state_tree({"to": text}),
     lambda text: untrusted.plain(text, value=True),
