@@ -13,17 +13,13 @@ from checkpoints.models import Run
 from checkpoints.postgresql.prepared_rows import prepared_statement
 
 
-def of_lineage(lineage: int) -> list[Any]:
+@prepared_statement
+def of_lineage(lineage: Any) -> QuerySet[Any]:
     """List every gate of a run and its forks, oldest first, each with its run and its outcome.
 
     `granted`: its grants, as {"id", "action", "effect"}. `decided`: the body of the proposal that was decided on action
     by action; None where it was not.
     """
-    return _gates(lineage)
-
-
-@prepared_statement
-def _gates(lineage: Any) -> QuerySet[Gate]:
     grants = Grant.objects.filter(outcome=OuterRef("outcome__pk")).order_by("pk")
     granted = ArraySubquery(grants.values(one=JSONObject(id="pk", action="action", effect="effect")))
     decided = Case(When(outcome__kind=Outcome.Kind.MIXED, then=F("outcome__proposal__body")), default=None)

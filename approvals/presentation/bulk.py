@@ -266,10 +266,6 @@ class BulkList:
     def first(self) -> BulkLine | None:
         return next(iter(self.allowed), None)
 
-    @property
-    def wants_reason(self) -> str:
-        return "Why these together?" if self.approves else "Why do you reject these?"
-
 
 def listed(numbers: Iterable[int], *, verdict: str, reader: User, confirmed: Confirmed | None) -> BulkList:
     """Read these gates for the list, in this order; those that the reader may not see are only counted."""

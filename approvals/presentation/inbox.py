@@ -164,6 +164,7 @@ def row(
     `done`: what other runs did that is like this.
     """
     left = LINGERS - (now - gate.closed_at) if lingering and gate.closed_at else timedelta(0)
+    delay = None if gate.closed_at else gate.asked.cost_of_delay
     group = due(gate, now)
     ended = outcomes.ended(gate, fate=fate) if gate.status != Gate.Status.OPEN else None
     pick = decides and gate.status == Gate.Status.OPEN and not gate.reader_decided and not lingering
@@ -187,7 +188,7 @@ def row(
         alone=bulk.why_alone(gate) if pick else "",
         currency=gate.amount_currency,
         value=str(gate.amount_value) if gate.amount_currency else "",
-        delayed=_delayed(gate),
+        delayed=amounts.written(delay["amount"], delay["currency"]) if delay else "",
         snoozed=times.element(put_off, "clock") if put_off and not ended else "",
         found=found,
         opened=times.element(gate.opened_at, "ago"),
@@ -206,12 +207,6 @@ def row(
         done=tuple(say_done(each, gate.asked.resource, outside=provenance.outside) for each in done),
         before=tuple(sentences.done(each, at=moment(each.at), here=gate.run_id) for each in repeats),
     )
-
-
-def _delayed(gate: Gate) -> str:
-    """Write what it costs an hour that a gate waits, as its agent states it."""
-    delay = gate.asked.cost_of_delay
-    return amounts.written(delay["amount"], delay["currency"]) if delay and not gate.closed_at else ""
 
 
 def due(gate: Gate, now: datetime) -> str:
@@ -272,9 +267,5 @@ def summary(
     if not shown:
         return "None open."
     more = whole is not None and (whole.more or whole.number > shown)
-    words = f"{whole if more else shown} open."
-    if soon and more:
-        words = f"{whole if more else shown} open, {soon} of the first {shown} due within the hour."
-    elif soon:
-        words = f"{whole if more else shown} open, {soon} of them due within the hour."
-    return words
+    count, of = (whole, f"the first {shown}") if more else (shown, "them")
+    return f"{count} open, {soon} of {of} due within the hour." if soon else f"{count} open."

@@ -7,20 +7,19 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 
-from approvals.gates.lists.queues import ReaderReach
 from approvals.live import page_frame
 
 from .addresses import address
 
-PAGES = (
-    ("inbox", "Inbox", "inbox"),
-    ("runs", "Runs", "runs"),
-    ("agents", "Agents", "agents"),
-    ("insights", "Insights", "chart"),
+PAGES = (  # name, label, icon, how the names of the pages below it begin
+    ("inbox", "Inbox", "inbox", ("inbox", "gate", "bulk", "views")),
+    ("runs", "Runs", "runs", ("run", "checkpoint")),
+    ("agents", "Agents", "agents", ("agent",)),
+    ("insights", "Insights", "chart", ("insight",)),
 )
-AUDIT = ("audit", "Audit", "audit")
-NAMED = 6  # teams
-ADMIN = ("admin:index", "Admin", "tool")
+AUDIT = ("audit", "Audit", "audit", ("audit",))
+NAMED = 6  # teams whose runs the reader sees
+ADMIN = ("admin:index", "Admin", "tool", ("admin:index",))
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
@@ -28,40 +27,22 @@ def frame(request: HttpRequest) -> dict[str, Any]:
     found = page_frame.of(request)
     if found is None or not isinstance(request.user, User):
         return {}
+    names = list(found.reach.teams.values())
+    more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
     return {
         "cursor": str(found.cursor),
         "open": getattr(request, "waiting", found.waiting),
-        "teams": teams(found.reach),
+        "teams": [*names[:NAMED], *more],
         "pages": pages(request, request.user),
     }
-
-
-def teams(reach: ReaderReach) -> list[str]:
-    """List the teams whose runs the reader sees, by name; only the first NAMED."""
-    names = list(reach.teams.values())
-    more = len(names) - NAMED
-    if more <= 0:
-        return names
-    return [*names[:NAMED], f"{more} more"]
 
 
 def pages(request: HttpRequest, user: User) -> list[dict[str, Any]]:
     """List the pages that this person may open."""
     found = page_frame.of(request)
-    shown = PAGES + ((AUDIT,) if found and found.sees_audit else ()) + ((ADMIN,) if user.is_staff else ())
+    shown = [*PAGES, *([AUDIT] if found and found.sees_audit else []), *([ADMIN] if user.is_staff else [])]
+    here = (request.resolver_match and request.resolver_match.url_name) or ""
     return [
-        {"name": name, "label": label, "icon": icon, "url": address(name), "current": here(request, name)}
-        for name, label, icon in shown
+        {"name": name, "label": label, "icon": icon, "url": address(name), "current": here.startswith(below)}
+        for name, label, icon, below in shown
     ]
-
-
-def here(request: HttpRequest, name: str) -> bool:
-    """Tell whether the request is for the page `name` or a page below it."""
-    below = {
-        "inbox": ("inbox", "gate", "bulk", "views"),
-        "runs": ("run", "checkpoint"),
-        "agents": ("agent",),
-        "insights": ("insight",),
-    }
-    match = request.resolver_match
-    return bool(match and match.url_name and match.url_name.startswith(below.get(name, (name,))))

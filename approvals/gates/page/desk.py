@@ -10,13 +10,12 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from checkpoints.access.permissions import ADD_REVIEWERS, right_in
-from checkpoints.postgresql.prepared_rows import Sql
 
 _NAMES = [f"'{name}', one.{name}" for name in ("id", "username", "first_name", "last_name")]
 _PERSON = f"json_build_object({', '.join(_NAMES)})"
 _AWAY = 20  # people who are named as away
-# One row of JSON, so that the page reads all of it beside the rest.
-_DESK = f"""
+# One row of JSON, so that the page reads all of it beside the rest. Takes the reader twice, and the gate.
+DESK = f"""
 SELECT json_build_object(
   'claim', (SELECT json_build_object('by', {_PERSON}, 'since', claim.since, 'looking', EXISTS (
       SELECT FROM approvals_looking look
@@ -104,7 +103,7 @@ class GateDesk:
 
     @classmethod
     def of(cls, rows: Sequence[dict[str, Any]]) -> GateDesk:
-        """Read what `column` selects."""
+        """Read what DESK selects."""
         if not rows:
             return cls()
         said = rows[0]
@@ -126,11 +125,6 @@ class GateDesk:
             ],
             may_add=said["may_add"],
         )  # fmt: skip
-
-
-def column(reader: Any, gate: Any) -> Sql:
-    """Return the SQL that reads a gate's desk for this reader."""
-    return _DESK, [reader.pk, reader.pk, gate]
 
 
 def _at(text: str) -> datetime:

@@ -36,8 +36,7 @@ from checkpoints.access.permissions import (
 )
 from checkpoints.postgresql.prepared_rows import BatchStatement, prepared_statement, select_columns
 
-from . import desk
-from .desk import GateDesk
+from .desk import DESK, GateDesk
 
 # The draft of this gate; else the newest of the withdrawn ones that it replaces, which asked the same.
 _DRAFT = f"""
@@ -202,7 +201,7 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind, listed: bool) -> BatchState
         "reviewer_names": reviewers.values("team__name"),
         "granted": (_GRANTED, [pk]),
         "deciders": (_DECIDERS, [pk, pk]),
-        "desk": desk.column(reader, pk),
+        "desk": (DESK, [reader.pk, reader.pk, pk]),
     }
     if listed:
         return select_columns(**needed)

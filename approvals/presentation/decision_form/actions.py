@@ -130,19 +130,14 @@ def sheets(
 def _drawn(action: Action, form: Form | None, posted: Mapping[str, str]) -> list[DrawnArguments]:
     """Draw the arguments, with a box beside each change that may be left out."""
     fields = {each.pointer: each for each in form.fields} if form else {}
-    found = drawn_of(action, _openings(form), partial(left_out.stretches_in, posted))
+    texts = {at: field.name for at, field in fields.items() if left_out.takes(field) and field.kind in ("text", "long")}
+    found = drawn_of(action, texts, partial(left_out.stretches_in, posted))
     return [
         replace(
             each, rows=[left_out.boxed(row, fields.get(row["pointer"]), row.get("before"), posted) for row in each.rows]
         )
         for each in found
     ]
-
-
-def _openings(form: Form | None) -> dict[str, str]:
-    """Return pointer -> input of the form's fields of which a part may be left out."""
-    fields = form.fields if form else ()
-    return {each.pointer: each.name for each in fields if left_out.takes(each) and each.kind in ("text", "long")}
 
 
 def changes_of(action: Action, before: Any, after: Any) -> list[dict[str, Any]]:

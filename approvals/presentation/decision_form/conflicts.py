@@ -13,7 +13,7 @@ from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.decisions import edit_state
 from approvals.errors import Problem, make_problem
-from approvals.forms import Form, FormField, merging, names
+from approvals.forms import merging, names
 from checkpoints.values import json_pointer
 
 from . import actions, left_out
@@ -115,7 +115,7 @@ def shown(open_ones: Mapping[str, OpenConflict], sheets: Sequence[actions.Action
         now = merging.rendered(sheet.form).get(name) if sheet and sheet.form else None
         if now == each.mine:
             continue
-        node = _field(sheet.form, name) if sheet and sheet.form else None
+        node = next((field for field in sheet.fields if field.name == name), None) if sheet else None
         words = [_order(text) if mark == names.ORDER else text for text in (each.mine, now or "")]
         found.append(
             ShownConflict(
@@ -125,10 +125,6 @@ def shown(open_ones: Mapping[str, OpenConflict], sheets: Sequence[actions.Action
             )
         )  # fmt: skip
     return found
-
-
-def _field(form: Form, name: str) -> FormField | None:
-    return next((each for each in form.fields if each.name == name), None)
 
 
 def of_state(pointer: str) -> str:

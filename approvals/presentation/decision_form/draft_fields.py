@@ -26,7 +26,11 @@ ABOUT_THE_FORM = frozenset(
 
 def kept(fields: Mapping[str, str], proposal: Proposal) -> dict[str, str]:
     """Return the fields of a posted form that a draft keeps; `proposal` is what it was rendered from."""
-    said = {name: text for name, text in fields.items() if not _about_the_form(name)}
+    said = {
+        name: text
+        for name, text in fields.items()
+        if name not in ABOUT_THE_FORM and not name.startswith(SHOWN) and not names.is_file(name)
+    }
     _mask(said, whole_state.NAME, whole_state.veil_of(proposal.gate))
     card = proposal.card
     for choice in card.question["choices"] if card.question else ():
@@ -48,10 +52,6 @@ def _mask_inputs(fields: dict[str, str], form: Form, veil: Redaction) -> None:
         elif field.kind == "json":
             for name in (field.name, CONFLICT + field.name):
                 _mask(fields, name, veil.at(field.pointer))
-
-
-def _about_the_form(name: str) -> bool:
-    return name in ABOUT_THE_FORM or name.startswith(SHOWN) or names.is_file(name)
 
 
 def _mask(fields: dict[str, str], name: str, veil: Redaction) -> None:

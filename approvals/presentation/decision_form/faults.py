@@ -34,14 +34,13 @@ def faults(
 ) -> list[FormFault]:
     """List every fault of the typed values, in the order of the page; those that concern no field come last."""
     found: list[FormFault] = []
-    parts: list[ActionSheet | AnswerForm] = [*sheets, *answers]
-    for each in parts:
-        if each.form is not None and _sent(each):
-            found += of_form(each.form)
-        if isinstance(each, ActionSheet):
-            found += _of_sheet(each)
-        else:
-            found += [FormFault(message=said) for said in each.errors]
+    for sheet in sheets:
+        if sheet.form is not None and (sheet.ballot is None or sheet.ballot.chosen.sends_fields):
+            found += of_form(sheet.form)
+        found += _of_sheet(sheet)
+    for answer in answers:
+        found += of_form(answer.form) if answer.form is not None else ()
+        found += [FormFault(message=said) for said in answer.errors]
     known = {sheet.action.id for sheet in sheets}
     whole = [each for each in typed.errors if each["part"] == PART]
     found += [FormFault(message=e["message"], id="whole-state", label=e["pointer"] or "Whole state") for e in whole]
@@ -49,11 +48,7 @@ def faults(
     loose = [e for e in typed.errors if e["action"] not in known and e["message"] not in placed and e["part"] != PART]
     places = OF_REJECTION if rejects else {}
     at = [(e["message"], *places.get(e["pointer"], NOWHERE)) for e in loose]
-    return found + [FormFault(message=message, id=place, label=str(label)) for message, place, label in at]
-
-
-def _sent(part: ActionSheet | AnswerForm) -> bool:
-    return not isinstance(part, ActionSheet) or part.ballot is None or part.ballot.chosen.sends_fields
+    return found + [FormFault(message=message, id=place, label=label) for message, place, label in at]
 
 
 def _of_sheet(sheet: ActionSheet) -> Iterator[FormFault]:

@@ -65,7 +65,9 @@ def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Cont
     """
     said = []
     for effect, mine in _running(card, running, stands):
-        does = _as_verb(plan.title_of(effect))
+        title = untrusted.plain(plan.title_of(effect), limit=60)
+        capitals = not (title[1:2].islower() or title[1:2] == " ")  # all of its first word
+        does = title if capitals else title[:1].lower() + title[1:]
         if (count := len(mine)) > 1:
             does = f"{count_of(count, 'time')} {does}"
         known = [] if any(action.in_own_words(external=plan.external) for action in mine) else mine
@@ -113,12 +115,6 @@ def amounts_of(running: Sequence[Action]) -> list[str]:
         said = [amounts.written(pin.value, pin.unit) for pin in pinned if pin.unit]
         action.derived["amounts"] = list(filter(None, said))
     return list(action.derived["amounts"])
-
-
-def _as_verb(title: str) -> str:
-    """Write a title for within a sentence: its first letter in lower case, unless the first word is all capitals."""
-    plain = untrusted.plain(title, limit=60)
-    return plain[:1].lower() + plain[1:] if plain[1:2].islower() or plain[1:2] == " " else plain
 
 
 def _verb(edited: bool, running: Sequence[Action]) -> str:

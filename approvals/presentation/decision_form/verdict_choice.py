@@ -87,22 +87,16 @@ class Ballot:
         return [each.value for each in self.choices]
 
 
-def ballots(card: Card, chosen: Mapping[str, ChosenVerdict], errors: Sequence[Problem] = ()) -> dict[str, Ballot]:
-    """Return ballots by action id for a card with several actions; {} for any other, which has one choice for all."""
-    if not has_ballots(card):
-        return {}
-    return {action.id: _ballot(action, chosen.get(action.id), errors) for action in card.actions}
-
-
 def has_ballots(card: Card) -> bool:
     """Tell whether each action has a choice of its own: there are several, or the only one may be answered instead."""
     return card.question is None and (len(card.actions) > 1 or any(each.takes(RESPOND) for each in card.actions))
 
 
-def _ballot(action: Action, said: ChosenVerdict | None, errors: Sequence[Problem]) -> Ballot:
+def ballot(action: Action, said: ChosenVerdict | None, errors: Sequence[Problem]) -> Ballot:
+    """Return the choice beside an action. `said`: what was chosen there so far."""
     said = said.hiding(action) if said else ChosenVerdict(verdict=action.settled_as)
     choices = [
-        OfferedVerdict(value=name, label=str(label), icon=icon, key=key, chosen=name == said.verdict)
+        OfferedVerdict(value=name, label=label, icon=icon, key=key, chosen=name == said.verdict)
         for name, (label, icon, key) in (CHOICES | (ANSWERED if action.asks_only else {})).items()
         if action.takes(name)
     ]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
+from approvals.cards.precondition import Precondition
 from approvals.english import join_names
 from approvals.gates.projection import PendingVote, judged, window_of
 from approvals.models import Decision, Gate, Proposal
@@ -21,7 +22,7 @@ from approvals.policy.tally import Tally
 from checkpoints import actors
 from checkpoints.postgresql.prepared_rows import prepared_statement
 
-from . import outcomes, preconditions
+from . import outcomes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +42,7 @@ class VoteLine:
     proposal: int = 0
     note: str = ""
     back_to: str = ""  # of a rejection: the step from which the agent tries again
-    only_if: Sequence[preconditions.ShownPrecondition] = ()  # preconditions that they added
+    only_if: Sequence[Precondition] = ()  # preconditions that they added
 
 
 class WaitingPlace(NamedTuple):
@@ -161,7 +162,7 @@ def _voice(decision: Decision, *, user: User, current: int) -> VoteLine:
     earlier = decision.proposal.number != current
     lapsed = not decision.counts or (earlier and not decision.rejects)  # as in approvals.gates.projection.counting
     lapse = "For an earlier version; not counted" if earlier else "Not counted any more; may approve again"
-    state = "rejected" if decision.rejects else "approved"
+    state, added = "rejected" if decision.rejects else "approved", decision.added
     return VoteLine(
         name=actors.of_user(decision.user).name,
         on_behalf_of=actors.of_user(decision.on_behalf_of).name if decision.on_behalf_of else "",
@@ -176,7 +177,7 @@ def _voice(decision: Decision, *, user: User, current: int) -> VoteLine:
         proposal=decision.proposal.number,
         note=lapse if lapsed else "",
         back_to=decision.back_to,
-        only_if=preconditions.added(decision.proposal.card, decision.added) if decision.added else (),
+        only_if=[each for each in decision.proposal.card.preconditions if each.id in added] if added else (),
     )
 
 

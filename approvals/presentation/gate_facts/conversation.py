@@ -66,16 +66,16 @@ def conversation(gate: Gate, *, user: User, earlier: bool) -> Conversation:
     own = rows if reaches else thread.of_gate(gate)[::-1]
     here = [each for each in own if each.gate == gate.pk and each.kind in HERE]
     before = [each for each in rows if each.gate != gate.pk and each.kind == thread.DECIDED]
-    answers = {each.question: _answer(each) for each in here if each.by_agent}
+    answers = {
+        each.question: AgentAnswer(at=each.at, text=each.text, failed=each.kind == questions.FAILED)
+        for each in here
+        if each.by_agent
+    }
     said = [each for each in here if not each.by_agent]
     return Conversation(
         here=[_said(each, user, answers.get(each.question)) for each in said[:SHOWN][::-1]],
         before=[_said(each, user) for each in before[:SHOWN][::-1]],
     )
-
-
-def _answer(event: ThreadEvent) -> AgentAnswer:
-    return AgentAnswer(at=event.at, text=event.text, failed=event.kind == questions.FAILED)
 
 
 def _said(event: ThreadEvent, user: User, answer: AgentAnswer | None = None) -> ConversationEntry:
@@ -85,7 +85,7 @@ def _said(event: ThreadEvent, user: User, answer: AgentAnswer | None = None) -> 
         you=event.actor == actors.of_user(user).id,
         at=event.at,
         text=event.text,
-        how=str(HOW.get(decided, "")),
+        how=HOW.get(decided, ""),
         gate=event.gate,
         question=event.question,
         answer=answer if event.question else None,

@@ -53,7 +53,7 @@ class ActionOutcome:
 
     @property
     def word(self) -> str:
-        return str(DONE[self.verdict])
+        return DONE[self.verdict]
 
     @property
     def state(self) -> str:
@@ -91,6 +91,8 @@ def ended(gate: Gate, plan: PlanSpec | None = None, *, fate: OutcomeFate | None)
     """Describe how a closed gate ended, and with a plan what became of it. Needs its outcome and decisions."""
     outcome: Outcome | None = getattr(gate, "outcome", None)
     kind = outcome.kind if outcome else gate.status
+    actions = judged(outcome) if outcome else []
+    told = kind == "mixed" or (kind == "edited" and len(actions) > 1)
     return GateEnding(
         kind=kind,
         state="approved" if kind in ("edited", "mixed", "answered") else kind,
@@ -99,7 +101,7 @@ def ended(gate: Gate, plan: PlanSpec | None = None, *, fate: OutcomeFate | None)
         then=sentence(outcome, plan, fate) if outcome and plan else "",
         icon=ICONS.get(kind, "hold"),
         said=gate.asked.label_of(outcome.answered) if outcome else "",
-        actions=_told(outcome) if outcome else (),
+        actions=actions if told else (),
         became=fate_words.describe_fate(fate, outcome.proposal.card if outcome else gate.asked),
     )
 
@@ -121,11 +123,6 @@ def judged(outcome: Outcome) -> list[ActionOutcome]:
             )
         )  # fmt: skip
     return found
-
-
-def _told(outcome: Outcome) -> list[ActionOutcome]:
-    found = judged(outcome)
-    return found if outcome.kind == "mixed" or (len(found) > 1 and outcome.kind == "edited") else []
 
 
 def counted(verdicts: Sequence[str]) -> str:

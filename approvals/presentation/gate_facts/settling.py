@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from approvals.english import join_names
 from approvals.models import Gate, Outcome
 
-from .agreement import Agreement, VoteLine
+from .agreement import Agreement
 
 CLOSED_BY = timedelta(seconds=15)  # after the end of the window
 
@@ -19,16 +18,13 @@ class HeldDecision:
     """A decision that its people may undo until `at`."""
 
     kind: str  # of the outcome that it will have
+    short: str  # the same in a word
     words: str  # `Approved by you and Bob Lindqvist.`
     at: datetime
     then: str  # what happens at the end: `Pays a refund €5.25, once`
     mine: int  # the number of the reader's decision; 0 where they have none here
     overdue: bool  # the window has passed for so long that something should have closed the gate
     late: bool  # the deadline has passed, so that nobody can decide again after an undo
-
-    @property
-    def short(self) -> str:
-        return _short(self.kind)
 
     @property
     def icon(self) -> str:
@@ -41,10 +37,12 @@ def held(gate: Gate, agreement: Agreement, *, then: str, now: datetime) -> HeldD
         return None
     kind = gate.settles_as
     state = "rejected" if kind == "rejected" else "approved"
-    counting = [voice for voice in agreement.voices if voice.state == state]
+    counting = sorted((voice for voice in agreement.voices if voice.state == state), key=lambda voice: not voice.you)
+    names = join_names("you" if voice.you else voice.name for voice in counting)
     return HeldDecision(
         kind=kind,
-        words=f"{Outcome.Kind(kind).label} by {join_names(_names(counting))}.",
+        short=short(gate),
+        words=f"{Outcome.Kind(kind).label} by {names}.",
         at=gate.settles_at,
         then=_rejection(agreement) if kind == "rejected" else then,
         mine=agreement.mine.pk if agreement.mine else 0,
@@ -55,20 +53,11 @@ def held(gate: Gate, agreement: Agreement, *, then: str, now: datetime) -> HeldD
 
 def short(gate: Gate) -> str:
     """Say in a word what was decided at a gate where that waits for the end of its undo window; else ""."""
-    waits = gate.settles_at is not None and gate.status == Gate.Status.OPEN
-    return _short(gate.settles_as) if waits else ""
-
-
-def _short(kind: str) -> str:
-    return "Decided" if kind == Outcome.Kind.MIXED else str(Outcome.Kind(kind).label)
-
-
-def _names(voices: Sequence[VoteLine]) -> list[str]:
-    return ["you" for voice in voices if voice.you] + [voice.name for voice in voices if not voice.you]
+    if gate.settles_at is None or gate.status != Gate.Status.OPEN:
+        return ""
+    return "Decided" if gate.settles_as == Outcome.Kind.MIXED else str(Outcome.Kind(gate.settles_as).label)
 
 
 def _rejection(agreement: Agreement) -> str:
-    voice = next((each for each in reversed(agreement.voices) if each.state == "rejected"), None)
-    if voice and voice.back_to:
-        return "The agent tries again"
-    return "The gate closes as rejected"
+    last = next((each for each in reversed(agreement.voices) if each.state == "rejected"), None)
+    return "The agent tries again" if last and last.back_to else "The gate closes as rejected"

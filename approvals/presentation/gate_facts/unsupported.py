@@ -70,13 +70,15 @@ def found(card: Card) -> list[str]:
     except TooMany:
         return ["There are too many arguments to compare the title with: read what would run."]
     paid = [leaf for action in running for leaf in money(leaf for leaf in known if leaf.action is action)]
+    who = [leaf for leaf in known if leaf.words & RECIPIENTS and isinstance(leaf.value, str)]
     told: dict[str, str] = {}  # quote -> sentence, so that each quote is reported once
     for said in _said(card):
-        for quote in _amounts(said.text):
+        for match in islice(AMOUNT.finditer(said.text), MOST):
+            quote = match[0].strip()
             for sentence in _of_amount(said, quote, paid, known):
                 told.setdefault(quote, sentence)
         for quote, anybody in _names(said.text):
-            for sentence in _of_name(said, quote, [] if anybody else _who(known), known):
+            for sentence in _of_name(said, quote, [] if anybody else who, known):
                 told.setdefault(quote, sentence)
     if whom := card.for_whom[:LONGEST]:
         for sentence in _of_name(_Said("", whom), whom, [], known):
@@ -94,10 +96,6 @@ def _said(card: Card) -> Iterator[_Said]:
             yield _Said(where, action.title[:LONGEST])
 
 
-def _amounts(text: str) -> list[str]:
-    return [match[0].strip() for match in islice(AMOUNT.finditer(text), MOST)]
-
-
 def _names(text: str) -> Iterator[tuple[str, bool]]:
     """Yield (a name, whether any argument may support it): recipients need one that names a recipient, subjects any."""
     for pattern, whole in ((NAMED, False), (ABOUT, True)):
@@ -108,10 +106,6 @@ def _names(text: str) -> Iterator[tuple[str, bool]]:
     for pattern in (MAIL, IBAN):
         for match in islice(pattern.finditer(text), MOST):
             yield match[0], False
-
-
-def _who(known: Sequence[CallLeaf]) -> list[CallLeaf]:
-    return [leaf for leaf in known if leaf.words & RECIPIENTS and isinstance(leaf.value, str)]
 
 
 def _of_amount(said: _Said, quote: str, paid: Sequence[CallLeaf], known: Sequence[CallLeaf]) -> Iterator[str]:

@@ -33,9 +33,9 @@ from approvals.presentation.gate_facts import (
     authors,
     conversation,
     outcomes,
-    preconditions,
     step_up,
 )
+from approvals.presentation.gate_facts.preconditions import ShownPrecondition
 from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.gate_facts.step_up import StepUp
 from approvals.presentation.text import exact_call
@@ -279,10 +279,18 @@ class AskedGate:
         return receipts.of_gate(self.gate, ended, plan, veil, fate=self.fate, sees_run=seen.sees_run, late=seen.late)
 
     @cached_property
-    def preconditions(self) -> list[preconditions.ShownPrecondition]:
+    def preconditions(self) -> list[ShownPrecondition]:
         """List all preconditions, and whether each counts."""
-        counted = self.outcome.counted if self.outcome else ()
-        return preconditions.shown(self.card, ticked=self.sent.only_if, counted=counted)
+        ticked, counted = self.sent.only_if, self.outcome.counted if self.outcome else ()
+        return [
+            ShownPrecondition(
+                precondition=each,
+                ticked=each.required or (each.preselected if ticked is None else each.id in ticked),
+                effects=tuple(each.effects) or tuple(self.card.allows),
+                counts=each.id in counted,
+            )
+            for each in self.card.preconditions
+        ]
 
     @cached_property
     def future(self) -> GateImpacts:

@@ -10,11 +10,9 @@ from typing import Any
 from django.utils.functional import cached_property
 
 from approvals.cards import binding
-from approvals.cards.card import Card
 from approvals.decisions import edit_state, lost_race
 from approvals.models import Gate, GateVisit, Proposal
 from approvals.presentation.decision_form import actions, left_out
-from approvals.presentation.gate_facts import preconditions
 from checkpoints.values import json_pointer, patch
 
 from .gate_form import GateForm
@@ -45,12 +43,6 @@ def _alike(edit: dict[str, Any], row: dict[str, Any]) -> bool:
     """Tell whether an edit of an action is shown as this row."""
     shown = ("pointer", "kind", "from", "before", "after")
     return row.get("of") == f"action:{edit['action']}" and [edit.get(n) for n in shown] == [row.get(n) for n in shown]
-
-
-def words_between(before: Card, now: Card) -> list[dict[str, Any]]:
-    """List the differences of two cards' words, as rows for a diff."""
-    two = [{name: getattr(card, name) for name in WORDS if getattr(card, name)} for card in (before, now)]
-    return patch.list_changes(*two)
 
 
 @dataclass
@@ -113,8 +105,11 @@ class ShownChanges:
             rows: list[dict[str, Any]] = lost_race.between(page.gate, looked_at, page.proposal)
         else:
             bodies = binding.body_rows(looked_at.content, page.proposal.content)
-            words = words_between(looked_at.card, page.card)
-            rows = [*words, *edit_state.hidden(bodies, page.card, page.veil)]
+            before, now = (
+                {name: getattr(card, name) for name in WORDS if getattr(card, name)}
+                for card in (looked_at.card, page.card)
+            )
+            rows = [*patch.list_changes(before, now), *edit_state.hidden(bodies, page.card, page.veil)]
         named = [next((edit for edit in self._edits if _alike(edit, row)), row) for row in self._named(rows)]
         return SinceLook(at=at, rows=named, gate=gate if gate != page.gate.pk else 0) if rows else None
 
@@ -129,10 +124,15 @@ class ShownChanges:
     @property
     def in_world(self) -> list[dict[str, Any]]:
         """List the changes in the world since the approval, where the gate asks again."""
-        return preconditions.world_rows(self.page.card, of_world=True)
+        return [row for row in self._since_approval if row["of"] == "world"]
 
     @property
     def in_run(self) -> list[dict[str, Any]]:
         """List the changes in the run since the approval, where the gate asks again."""
-        rows = preconditions.world_rows(self.page.card, of_world=False)
+        rows = [row for row in self._since_approval if row["of"] != "world"]
         return edit_state.hidden(rows, self.page.card, self.page.veil)
+
+    @property
+    def _since_approval(self) -> Sequence[dict[str, Any]]:
+        rows: Sequence[dict[str, Any]] = (self.page.card.reopened or {}).get("changes", ())
+        return rows

@@ -42,7 +42,10 @@ class GateForm(AskedGate):
     @cached_property
     def ballots(self) -> dict[str, verdict_choice.Ballot]:
         """Return each action's own choice; {} where one choice covers all, or the reader may not decide."""
-        return verdict_choice.ballots(self.card, self.sent.each, self.typed.errors) if self.may_send else {}
+        if not self.may_send or not verdict_choice.has_ballots(self.card):
+            return {}
+        chosen, errors = self.sent.each, self.typed.errors
+        return {each.id: verdict_choice.ballot(each, chosen.get(each.id), errors) for each in self.card.actions}
 
     @property
     def several(self) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from django.utils.functional import cached_property
+from dataclasses import dataclass, field
 
 from .changes import ShownChanges
 from .choices import OfferedChoices
@@ -16,17 +14,11 @@ from .saved_state import ShownState
 class GatePage(GateForm):
     """The page of one gate, for its templates. Every part is read on first use."""
 
-    @cached_property
-    def saved(self) -> ShownState:
-        """Return the saved state as the page shows it."""
-        return ShownState(self)
+    saved: ShownState = field(init=False)
+    changed: ShownChanges = field(init=False)
+    choices: OfferedChoices = field(init=False)
 
-    @cached_property
-    def changed(self) -> ShownChanges:
-        """Return the changes in what is asked."""
-        return ShownChanges(self)
-
-    @cached_property
-    def choices(self) -> OfferedChoices:
-        """Return the choices with their impacts."""
-        return OfferedChoices(self, self.saved)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.saved, self.changed = ShownState(self), ShownChanges(self)
+        self.choices = OfferedChoices(self, self.saved)

@@ -40,7 +40,7 @@ class ReceiptLine:
 
     @property
     def word(self) -> str:
-        return str(RESULTS[self.state][0])
+        return RESULTS[self.state][0]
 
     @property
     def status(self) -> str:

@@ -64,10 +64,6 @@ class ShownState:
     def may_reveal(self) -> bool:
         return reveal_secret.may(self.page.user, self.page.gate.team_id)
 
-    @property
-    def digest(self) -> str:
-        return self.page.snapshot.digest.hex()[:12]
-
     @cached_property
     def steps(self) -> list[RunStepLine]:
         """List the steps on the path that led here, oldest first. A run's first checkpoint is its input."""
