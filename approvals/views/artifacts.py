@@ -29,7 +29,7 @@ BLOCK = 256 * 1024
 def show(request: HttpRequest, gate_id: int, digest: str) -> StreamingHttpResponse:
     """Send the content, after a check of its digest. 404 for a file that this gate does not name."""
     page = page_or_404(request, gate_id)
-    standing = page.veil.masked(patch.apply(page.proposal.state_patch, page.snapshot.state))
+    standing = page.veil.masked(patch.apply(page.proposal.state_patch, page.gate.saved.state))
     asked = [action.masked for action in page.card.actions]
     reference = uploads.referenced(digest, page.saved.state, asked, standing)
     if reference is None:

@@ -162,7 +162,7 @@ def refused(
     if isinstance(refusal, errors.StaleGate):
         carry(page, sent, looked_at)
         edits = page.typed.arguments or page.typed.posted.get(whole_state.NAME)
-        page.verdict = sent.chosen if page.several else "edit" if edits else ""
+        page.verdict = sent.chosen if page.ballots else "edit" if edits else ""
         told["changes"] = [] if refusal.answered else refusal.changes or changes_between(looked_at.card, page.card)
     if not page.may_send:
         told["mine"] = typed_edits.rows(sent.typed, looked_at.card)

@@ -63,4 +63,4 @@ def changed(page: GatePage, sent: PostedDecision) -> None:
     fill(page, replace(sent, each=posted.edits_said(sent)))
     edits = page.card.question is None and bool(sent.typed.arguments or sent.typed.state)
     if edits and sent.chosen != "reject":
-        page.verdict = posted.EACH if page.several else "edit"
+        page.verdict = posted.EACH if page.ballots else "edit"

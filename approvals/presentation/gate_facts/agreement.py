@@ -66,7 +66,7 @@ class Agreement:
     unneeded: str = ""  # why the reader's approval would complete nothing now, though they may reject or edit
     would: Tally | None = None  # the count after an approval by the reader, where they may decide
     anew: Tally | None = None  # the same on an edited proposal
-    by_place: Mapping[tuple[int, int], str] = field(default_factory=dict)  # (stage, role) -> who fills it, in words
+    waiting: Sequence[WaitingPlace] = ()  # the places that are not filled, each with who may fill it
     words_after: tuple[str, str] = ("", "")  # who is needed after each of these
     voices: Sequence[VoteLine] = ()
     mine: Decision | None = None  # the reader's own decision on the current proposal
@@ -74,14 +74,6 @@ class Agreement:
     lacking: str = ""  # why the people who may decide now are too few
     window: timedelta | None = None  # how long a decision may be undone before it takes effect
     rejected: int = 0  # rejections that count
-
-    @property
-    def waiting(self) -> list[WaitingPlace]:
-        """List the places that are not filled, each with who may fill it."""
-        places = [place for place, person in self.tally.places if person is None]
-        return [
-            WaitingPlace(self.by_place.get((p.stage, p.role), self.who), p.stage > self.tally.stage) for p in places
-        ]
 
     @property
     def slots(self) -> list[bool]:
@@ -118,6 +110,7 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
     made = Agreement(
         quorum=needs.slots, agreed=count.agreed, tally=count, voices=voices, mine=mine, who=who, lacking=lacking,
         why=instead, rejected=sum(d.rejects for d in counting), window=window_of(policy, needs),
+        waiting=[WaitingPlace(who, place.stage > count.stage) for place, person in count.places if person is None],
         would=ballot.after(needs) if ballot and may else None,
         anew=ballot.after(needs, anew=True) if ballot and may else None,
     )  # fmt: skip
@@ -142,14 +135,11 @@ def _with_turns(made: Agreement, ballot: PendingVote, names: Names) -> Agreement
     made = replace(made, turn=turn, unneeded="" if turn else ballot.turn(approves=True))
     if not needs.staged:
         return made
-    by_place = {
-        (at, number): names.any_of(role)
-        for at, stage in enumerate(needs.stages)
-        for number, role in enumerate(stage.roles)
-    }
+    places = [place for place, person in made.tally.places if person is None]
+    waiting = [WaitingPlace(names.any_of(place.asks), place.stage > made.tally.stage) for place in places]
     would, anew = [stage_words.then_asked(count, names) if count else "" for count in (made.would, made.anew)]
     asked = stage_words.next_asked(made.tally, names)
-    return replace(made, asked=asked, by_place=by_place, words_after=(would, anew))
+    return replace(made, asked=asked, waiting=waiting, words_after=(would, anew))
 
 
 @prepared_statement

@@ -46,19 +46,12 @@ class FateWords:
 
     state: str  # of STATES
     words: str
+    status: str  # that colours it
+    icon: str
     again: int = 0  # the gate that asks again; 0: none
     answered: bool = False  # whether that one is closed
     why: str = ""  # why it does
     open: bool = False  # whether it may still change
-
-    @property
-    def status(self) -> str:
-        """Return the status that colours it."""
-        return RESULTS[self.state][2]
-
-    @property
-    def icon(self) -> str:
-        return RESULTS[self.state][3]
 
 
 def describe_fate(fate: OutcomeFate | None, card: Card) -> FateWords | None:
@@ -67,10 +60,11 @@ def describe_fate(fate: OutcomeFate | None, card: Card) -> FateWords | None:
         return None
     again = fate.again.pk if fate.again and fate.state == ASKED_AGAIN else 0
     why = why_again(fate, card) if again else ""
-    words = f"Asked again in gate {again}" if again else RESULTS[fate.state][0]
+    result, _, status, icon = RESULTS[fate.state]
+    words = f"Asked again in gate {again}" if again else result
     return FateWords(
         state=fate.state, words=": ".join(filter(None, [words, why])), again=again, why=why, open=fate.open,
-        answered=bool(fate.again and fate.again.status != Gate.Status.OPEN),
+        status=status, icon=icon, answered=bool(fate.again and fate.again.status != Gate.Status.OPEN),
     )  # fmt: skip
 
 

@@ -19,16 +19,13 @@ class HeldDecision:
 
     kind: str  # of the outcome that it will have
     short: str  # the same in a word
+    icon: str
     words: str  # `Approved by you and Bob Lindqvist.`
     at: datetime
     then: str  # what happens at the end: `Pays a refund €5.25, once`
     mine: int  # the number of the reader's decision; 0 where they have none here
     overdue: bool  # the window has passed for so long that something should have closed the gate
     late: bool  # the deadline has passed, so that nobody can decide again after an undo
-
-    @property
-    def icon(self) -> str:
-        return "x" if self.kind == "rejected" else "check"
 
 
 def held(gate: Gate, agreement: Agreement, *, then: str, now: datetime) -> HeldDecision | None:
@@ -42,6 +39,7 @@ def held(gate: Gate, agreement: Agreement, *, then: str, now: datetime) -> HeldD
     return HeldDecision(
         kind=kind,
         short=short(gate),
+        icon="x" if kind == "rejected" else "check",
         words=f"{Outcome.Kind(kind).label} by {names}.",
         at=gate.settles_at,
         then=_rejection(agreement) if kind == "rejected" else then,

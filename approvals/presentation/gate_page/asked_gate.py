@@ -41,7 +41,6 @@ from approvals.presentation.gate_facts.step_up import StepUp
 from approvals.presentation.text import exact_call
 from approvals.schema import redact
 from checkpoints import store
-from checkpoints.layout.snapshot import Snapshot
 from checkpoints.runs.plans import PlanSpec, spec_of
 
 from . import receipt as receipts
@@ -71,10 +70,12 @@ class AskedGate:
     proposal: Proposal = field(init=False)
     open: bool = field(init=False)
     outcome: Outcome | None = field(init=False)  # of a closed gate; None where it has none
+    provenance: Provenance = field(init=False)  # the author of the card's titles and labels
 
     def __post_init__(self) -> None:
         self.gate, self.proposal = self.read.gate, self.read.standing
         self.open = self.gate.status == Gate.Status.OPEN
+        self.provenance = Provenance.of(self.gate)
         self.outcome = None if self.open else getattr(self.gate, "outcome", None)
 
     @cached_property
@@ -96,11 +97,6 @@ class AskedGate:
     def about_the_same(self) -> list[OpenBeside]:
         """List the other open gates about the same resource."""
         return [each for each in self.read.beside if not each.same]
-
-    @cached_property
-    def provenance(self) -> Provenance:
-        """Return the author of the card's titles and labels."""
-        return Provenance.of(self.gate)
 
     @cached_property
     def unsupported(self) -> list[str]:
@@ -130,12 +126,7 @@ class AskedGate:
 
     @cached_property
     def plan(self) -> PlanSpec:
-        return spec_of(preflights.plan_of(self.gate, self.snapshot))
-
-    @cached_property
-    def snapshot(self) -> Snapshot:
-        """Return the saved state that the gate shows. Raises NotVerified."""
-        return self.gate.saved
+        return spec_of(preflights.plan_of(self.gate, self.gate.saved))
 
     @cached_property
     def veil(self) -> redact.Redaction:
@@ -179,7 +170,7 @@ class AskedGate:
     @cached_property
     def preflight(self) -> Preflight | None:
         """Return the preflight: whether the run can go on from here; None where the gate is closed."""
-        return preflights.of_gate(self.gate, snapshot=self.snapshot) if self.open else None
+        return preflights.of_gate(self.gate, snapshot=self.gate.saved) if self.open else None
 
     @cached_property
     def may_send(self) -> bool:

@@ -77,8 +77,8 @@ class ShownChanges:
         page = self.page
         if not edit_state.beyond(page.card, page.proposal.state_patch):
             return []
-        after = patch.apply(page.proposal.state_patch, page.snapshot.state)
-        return page.veil.rows(edit_state.rows_beyond(page.card, page.snapshot.state, after))
+        after = patch.apply(page.proposal.state_patch, page.gate.saved.state)
+        return page.veil.rows(edit_state.rows_beyond(page.card, page.gate.saved.state, after))
 
     @property
     def read_beyond(self) -> list[tuple[str, list[str]]]:

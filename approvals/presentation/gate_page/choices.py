@@ -208,7 +208,7 @@ class OfferedChoices:
             return "Approve with edit"
         card = typed.card or page.card.with_arguments(dict(typed.arguments))
         votes, stands = self._votes(standing=False), self._stands("edit")
-        if page.several and page.verdict == "each":
+        if page.ballots and page.verdict == "each":
             edited = dict.fromkeys(typed.arguments, EDIT)
             verdicts = {name: each.chosen.verdict for name, each in page.ballots.items()}
             return send_button.deciding(card, page.plan, {**verdicts, **edited}, stands=stands, votes=votes)
@@ -230,7 +230,7 @@ class OfferedChoices:
     @cached_property
     def mix(self) -> NextProposal | None:
         """Return the proposal that the choices so far make; None without choices, or where all actions are rejected."""
-        if not (self.page.several and self.page.sent.each):
+        if not (self.page.ballots and self.page.sent.each):
             return None
         return per_action.foreseen(
             self.page.gate, self.page.proposal, self.page.sent.each, self.page.typed, by=self.page.user

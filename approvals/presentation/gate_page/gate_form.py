@@ -25,7 +25,7 @@ class GateForm(AskedGate):
     @cached_property
     def whole(self) -> whole_state.WholeStateArea | None:
         """Return the text area of the whole state, where the reader may edit it here."""
-        if not self.may_send or self.several or self.standing_state is None:
+        if not self.may_send or self.ballots or self.standing_state is None:
             return None
         return whole_state.drawn(self.standing_state, self.typed, self.veil)
 
@@ -46,11 +46,6 @@ class GateForm(AskedGate):
             return {}
         chosen, errors = self.sent.each, self.typed.errors
         return {each.id: verdict_choice.ballot(each, chosen.get(each.id), errors) for each in self.card.actions}
-
-    @property
-    def several(self) -> bool:
-        """Tell whether the actions are decided one by one."""
-        return bool(self.ballots)
 
     @cached_property
     def conflicts(self) -> list[conflicts.ShownConflict]:
@@ -92,7 +87,7 @@ class GateForm(AskedGate):
 
     @property
     def chosen_verdict(self) -> str:
-        return self.verdict or ("edit" if self.missing and not self.several else "")
+        return self.verdict or ("edit" if self.missing and not self.ballots else "")
 
     @cached_property
     def loose_errors(self) -> list[str]:

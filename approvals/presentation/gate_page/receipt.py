@@ -34,21 +34,12 @@ class ReceiptLine:
     action: Action | None
     amount: str
     state: str  # one of RESULTS
+    word: str
+    status: str  # that colours it
+    icon: str
     done: PerformedEffect | None
     returned: Sequence[tuple[str, str]] = ()  # (place, value), with secrets masked; untrusted
     error: str = ""  # untrusted
-
-    @property
-    def word(self) -> str:
-        return RESULTS[self.state][0]
-
-    @property
-    def status(self) -> str:
-        return RESULTS[self.state][2]
-
-    @property
-    def icon(self) -> str:
-        return RESULTS[self.state][3]
 
     @property
     def at(self) -> datetime | None:
@@ -110,9 +101,11 @@ def _line(number: int, fate: GrantFate, outcome: Outcome, plan: PlanSpec, *, vei
     action = found if found and found.effect in ("", grant.effect) else None  # not another effect of the same action
     own = not (plan.external and action and action.in_own_words(external=True))
     said = send_button.amounts_of([action]) if action and own else []
+    word, _, status, icon = RESULTS[fate.state]
     return ReceiptLine(
         number=number, effect=plan.title_of(grant.effect), step=grant.effect, action=action, amount=" ".join(said),
-        state=fate.state, done=done, error=done.error if done and veil is not None else "",
+        state=fate.state, word=word, status=status, icon=icon, done=done,
+        error=done.error if done and veil is not None else "",
         returned=_returned(done.result, veil) if done and veil is not None else (),
     )  # fmt: skip
 

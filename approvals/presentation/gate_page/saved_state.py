@@ -49,7 +49,7 @@ class ShownState:
     @cached_property
     def state(self) -> dict[str, Any]:
         """Return the state with its secrets masked."""
-        shown: dict[str, Any] = self.page.veil.masked(self.page.snapshot.state)
+        shown: dict[str, Any] = self.page.veil.masked(self.page.gate.saved.state)
         return shown
 
     @cached_property
