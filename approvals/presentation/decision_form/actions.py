@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
-from functools import partial
 from typing import Any
 
 from approvals import forms
@@ -30,6 +29,7 @@ class ActionSheet:
 
     number: int
     action: Action
+    named: str  # for Holdpoint's sentences: the tool's name where an external program wrote the title
     pinned: Sequence[PinnedValue] = ()
     drawn: Sequence[DrawnArguments] = ()
     form: Form | None = None  # where it can be edited
@@ -51,11 +51,6 @@ class ActionSheet:
         nodes = self.form.nodes if self.form else ()
         named = next((each.label for each in nodes if each.pointer == place), "")
         return named or " ".join(json_pointer.split_pointer(place)).replace("_", " ")
-
-    @property
-    def named(self) -> str:
-        """Return the action's name for Holdpoint's sentences: the tool's where an external program wrote the title."""
-        return self.action.tool if self.quoted else self.action.title
 
     @property
     def has_files(self) -> bool:
@@ -113,6 +108,7 @@ def sheets(
             ActionSheet(
                 number=number,
                 action=action,
+                named=provenance.named(action),
                 pinned=pinned,
                 drawn=_drawn(action, form, typed.posted),
                 form=form,
@@ -130,14 +126,15 @@ def sheets(
 def _drawn(action: Action, form: Form | None, posted: Mapping[str, str]) -> list[DrawnArguments]:
     """Draw the arguments, with a box beside each change that may be left out."""
     fields = {each.pointer: each for each in form.fields} if form else {}
-    texts = {at: field.name for at, field in fields.items() if left_out.takes(field) and field.kind in ("text", "long")}
-    found = drawn_of(action, texts, partial(left_out.stretches_in, posted))
-    return [
-        replace(
-            each, rows=[left_out.boxed(row, fields.get(row["pointer"]), row.get("before"), posted) for row in each.rows]
-        )
-        for each in found
-    ]
+    found = []
+    for drawn in drawn_of(action):
+        rows = [left_out.boxed(row, fields.get(row["pointer"]), row.get("before"), posted) for row in drawn.rows]
+        field, stretches = fields.get(drawn.place), {line.hunk for line in drawn.lines if line.hunk}
+        if field and stretches and not drawn.new and left_out.takes(field) and field.kind in ("text", "long"):
+            dropped = left_out.stretches_in(posted, field.name)
+            drawn = replace(drawn, input=field.name, boxes={number: number in dropped for number in stretches})
+        found.append(replace(drawn, rows=rows))
+    return found
 
 
 def changes_of(action: Action, before: Any, after: Any) -> list[dict[str, Any]]:

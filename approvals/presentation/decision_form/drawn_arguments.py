@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from types import MappingProxyType
 from typing import Any
 
 from approvals.cards.action import Action
@@ -13,9 +12,6 @@ from approvals.cards.drawing import COMMAND, DIFF, FIELDS, Drawing, present_of
 from approvals.presentation.text import exact_call, line_diff, size_limit
 from approvals.presentation.text.line_diff import Line
 from checkpoints.values import json_pointer, patch
-
-LeftOut = Callable[[str], set[int]]
-NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +42,9 @@ class DrawnArguments:
         return [(number, self.boxes.get(number, False), list(lines)) for number, lines in runs]
 
 
-def drawn_of(action: Action, inputs: Mapping[str, str] = NONE, left_out: LeftOut | None = None) -> list[DrawnArguments]:
-    """Draw the arguments as they are now; what people's edits turned into something else is not drawn.
-
-    `inputs`: pointer -> input of the texts of which single changes may be left out; `left_out(input)`: which are.
-    """
-    return [_boxed(drawn, inputs.get(each.at, ""), left_out) for each in action.draws for drawn in _drawn(action, each)]
+def drawn_of(action: Action) -> list[DrawnArguments]:
+    """Draw the arguments as they are now; what people's edits turned into something else is not drawn."""
+    return [drawn for each in action.draws for drawn in _drawn(action, each)]
 
 
 def _fields(action: Action, drawing: Drawing) -> Iterator[DrawnArguments]:
@@ -74,12 +67,6 @@ def before_of(action: Action, place: str) -> str | None:
             found = json_pointer.get(action.arguments, each.before) if each.before else each.was
             return found if isinstance(found, str) else None
     return None
-
-
-def _boxed(drawn: DrawnArguments, input: str, left_out: LeftOut | None) -> DrawnArguments:
-    numbers = {line.hunk for line in drawn.lines if line.hunk} if input and not drawn.new else set()
-    out = left_out(input) if numbers and left_out else set()
-    return replace(drawn, input=input, boxes={number: number in out for number in numbers}) if numbers else drawn
 
 
 def _drawn(action: Action, drawing: Drawing) -> Iterator[DrawnArguments]:

@@ -82,6 +82,5 @@ def _row(row: dict[str, object]) -> str:
 
 def _value(value: object) -> str:
     """Write a value; words in quotes, so that nobody takes them for the sentence around them."""
-    text = exact_call.written(value, LENGTH + 1)
-    text = text if len(text) <= LENGTH else f"{text[:LENGTH]}…"
+    text = exact_call.short(value, LENGTH)
     return f"“{text}”" if not text or any(map(str.isspace, text)) else text

@@ -71,10 +71,10 @@ class OfferedChoices:
         }
 
     def _approving(self, choice: str, impact: Impact, *, current: bool) -> impact_words.WordedImpact:
-        page, elsewhere = self.page, dict[str, None]()
-        if page.plan.external and not page.card.allows:  # the program only asks here, and calls these tools by itself
-            elsewhere = dict.fromkeys(action.tool for action in page.card.actions if action.tool)
-        drawn = impact_words.approval(choice, impact, page.agreement, current=current, elsewhere=tuple(elsewhere))
+        page = self.page
+        only_asks = page.plan.external and not page.card.allows  # an external program, which calls its tools by itself
+        tools = dict.fromkeys(action.tool for action in page.card.actions if action.tool and only_asks)
+        drawn = impact_words.approval(choice, impact, page.agreement, current=current, elsewhere=tuple(tools))
         if choice == "edit" and page.asks_only:
             drawn = replace(drawn, heading=impact_words.HEADINGS["answer"])
         return self._offered(choice, drawn, impact, current=current)
@@ -185,7 +185,8 @@ class OfferedChoices:
         if final:
             return f"{quote_titles(final)} cannot be undone"
         new = [step for step in allowed if step.name not in self._stands("approve")]
-        if not any(step.undo for step in new) and not (new and any(action.undo for action in actions)):
+        undone_by = [action.undo for action in actions if new] + [step.undo for step in new]
+        if not any(undone_by):
             return ""
         theirs = any(page.provenance.quotes(action) for action in actions)
         return f"can be undone, says {page.provenance.agent}" if theirs else "can be undone"

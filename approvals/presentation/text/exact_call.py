@@ -181,10 +181,10 @@ def _with_currency(leaf: CallLeaf, known: Iterable[CallLeaf]) -> str:
     return short(leaf.value) + (f" {unit}" if re.fullmatch("[A-Z]{3}", unit) else "")
 
 
-def short(value: Any) -> str:
-    """Write a value for a sentence, cut after LONGEST characters."""
-    text = written(value, LONGEST + 1)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+def short(value: Any, most: int = LONGEST) -> str:
+    """Write a value for a sentence, cut after `most` characters."""
+    text = written(value, most + 1)
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def readings(text: str) -> set[Decimal]:
