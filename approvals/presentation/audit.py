@@ -57,7 +57,8 @@ def rows(page: EventPage, reader: AuditReader) -> list[EventRow]:
     gates = _gates(events, reader)
     runs = _runs(events, reader)
     teams = dict(Group.objects.filter(pk__in={event.team_id for event in events}).values_list("pk", "name"))
-    titles = _titles(events)
+    ran = Run.objects.filter(pk__in={event.run_id for event in events if event.run_id}).select_related("plan")
+    titles = {run.pk: spec_of(run.plan).titles for run in ran}  # of each run's steps
     erasing = set(teams_where(reader.user, ERASE_TEXT).values_list("pk", flat=True)) if page.texts else set()
     return [
         EventRow(
@@ -105,12 +106,6 @@ def _runs(events: Iterable[Event], reader: AuditReader) -> dict[int, Subject]:
     rows = Run.objects.visible_to(reader.user).filter(pk__in=wanted)
     seen = rows.values_list("pk", "title", "plan__external") if wanted else ()
     return {pk: Subject(f"R-{pk}", title, reverse("run", args=[pk]), quoted) for pk, title, quoted in seen}
-
-
-def _titles(events: Iterable[Event]) -> dict[int, dict[str, str]]:
-    """Return run -> step -> title, by the run's plan."""
-    found = Run.objects.filter(pk__in={event.run_id for event in events if event.run_id}).select_related("plan")
-    return {run.pk: spec_of(run.plan).titles for run in found}
 
 
 def kinds() -> list[tuple[str, str]]:

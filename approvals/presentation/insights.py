@@ -186,11 +186,13 @@ def backlog(found: Backlog, wanted: InsightFilters) -> Figure:
     names = [day_words(day) for day, _ in found.days]
     words = {key: str(words) for key, (words, _) in figures.SPANS.items()}
     every = f"All, {lasting(found.waited)} in total"
+    asked = {"queue": "all", "risk": wanted.risk, "agent": wanted.agent}
+    open_gates = f"{address('inbox')}?" + "&".join(f"{name}={value}" for name, value in asked.items() if value)
     return Figure(
         "backlog", "Waiting", "Gates that were open at the end of each day.",
         ["Waiting now", "Gates"],
         [
-            [Cell(every), _number(found.open, _open_at(wanted))],
+            [Cell(every), _number(found.open, open_gates)],
             *([Cell(words[key]), Cell(str(number))] for key, number in found.spread.items()),
             *([Cell("Cost of waiting so far"), Cell(f"{cost:,.2f} {each}")] for each, cost in found.costs.items()),
             [Cell("The longest wait"), Cell(_time(found.longest))],
@@ -270,11 +272,6 @@ def said_of(wanted: InsightFilters, *, teams: Mapping[int, str], person: str = "
 def verdict_share(rows: Iterable[CountedGate]) -> Counter[str]:
     """Count the outcomes of all rows."""
     return Counter(row.kind for row in rows)
-
-
-def _open_at(wanted: InsightFilters) -> str:
-    asked = {"queue": "all", "risk": wanted.risk, "agent": wanted.agent}
-    return f"{address('inbox')}?" + "&".join(f"{name}={value}" for name, value in asked.items() if value)
 
 
 def _number(number: int, to: str) -> Cell:

@@ -17,7 +17,6 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from approvals.cards.card import Card
-from approvals.cards.chart import Chart
 from approvals.english import count_of
 from approvals.presentation.text import untrusted
 from checkpoints.values import json_pointer
@@ -87,7 +86,9 @@ def charts(card: Card, state: Mapping[str, Any]) -> CardCharts:
         else _drawn(data, axis, number=number, title=chart.title)
         for number, (chart, data) in enumerate(zip(card.charts, found, strict=True), 1)
     ]
-    return CardCharts(drawn=drawn, figures=_figures(card.charts))
+    labels = dict.fromkeys(figure[0] for chart in card.charts for figure in chart.figures)  # as they first come
+    known = [dict(chart.figures) for chart in card.charts]
+    return CardCharts(drawn=drawn, figures=[(label, [each.get(label, "") for each in known]) for label in labels])
 
 
 def _step(end: Number) -> Number:
@@ -230,10 +231,3 @@ def _table(found: Schedule) -> list[list[str]]:
 def _by_machine(found: Schedule) -> list[Operation]:
     """Return the operations in the order of both the bars and the rows of the table: a bar's words are its row's."""
     return sorted(found.operations, key=lambda each: (each.machine, each.start, each.end, each.job, each.index))
-
-
-def _figures(charts: Sequence[Chart]) -> list[tuple[str, list[str]]]:
-    """List the charts' figures, a line for each label in the order in which they first come."""
-    labels = dict.fromkeys(figure[0] for chart in charts for figure in chart.figures)
-    known = [dict(chart.figures) for chart in charts]
-    return [(label, [each.get(label, "") for each in known]) for label in labels]
