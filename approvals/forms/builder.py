@@ -166,6 +166,7 @@ class Builder:
             "pinned": any(json_pointer.covers_place(word, place.pointer) for word in self.pinned),
             "missing": place.pointer in self.missing,
             "help": str(what.schema.get("description", "")),
+            "unit": place.unit if what.kind == "decimal" else "",
         }
 
     def holds_pinned(self, pointer: str) -> bool:

@@ -35,7 +35,7 @@ def build_choice(builder: Builder, what: Shape, value: Any, place: FormPlace) ->
     return ShapeChoice(
         **common,
         value=value if chosen == rendered and (inner is None or not inner.changed) else now,
-        options=options,
+        choices=options,
         chosen=chosen,
         rendered=rendered,
         inner=inner,
@@ -75,15 +75,15 @@ def _is_of(builder: Builder, what: Shape, part: Schema, value: Any) -> bool:
 
 
 def _options(builder: Builder, what: Shape, branches: Branches, rendered: str, *, quoted: bool) -> list[FieldOption]:
-    offered = [FieldOption(value=NULL, label="None")] if what.nullable else []
-    named = what.kind == "union"
+    offered = [FieldOption(value=NULL, label="None", gives=NULL)] if what.nullable else []
+    named, root = what.kind == "union", builder.root
     offered += [
-        FieldOption(value=key, label=shapes.spelled(part, builder.root, label, quoted=quoted) if named else label)
+        FieldOption(value=key, gives=key, label=shapes.spelled(part, root, label, quoted=quoted) if named else label)
         for key, (label, part) in branches.items()
     ]
     if rendered == "":
         offered.insert(0, FieldOption(value="", label="Choose…"))
-    return offered + ([FieldOption(value=ODD, label="As it is, raw JSON")] if rendered == ODD else [])
+    return offered + ([FieldOption(value=ODD, label="As it is, raw JSON", gives=ODD)] if rendered == ODD else [])
 
 
 def _inner(

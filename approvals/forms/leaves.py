@@ -143,14 +143,14 @@ def _input(what: Shape, text: str) -> str:
 
 
 def _choices(what: Shape, value: Any, rendered: str) -> tuple[FieldOption, ...]:
-    if what.kind == "boolean":
-        offered = [FieldOption(value="true", label="Yes"), FieldOption(value="false", label="No")]
-    elif what.kind == "enum" and len(what.options) <= LISTED:
-        offered = [FieldOption(value=texts.option(option), label=texts.option(option)) for option in what.options]
-        if value not in (MISSING, None) and rendered not in {choice.value for choice in offered}:
-            offered.insert(0, FieldOption(value=rendered, label=rendered))
-    else:
+    values: list[Any] = [True, False] if what.kind == "boolean" else list(what.options)
+    if what.kind not in ("boolean", "enum") or len(values) > LISTED:
         return ()
+    if what.kind == "enum" and value not in (MISSING, None) and rendered not in map(texts.option, values):
+        values.insert(0, value)
+    labels = {"true": "Yes", "false": "No"} if what.kind == "boolean" else {}
+    named = [(texts.option(option), option) for option in values]
+    offered = [FieldOption(value=text, label=labels.get(text, text), gives=option) for text, option in named]
     if (what.nullable or value is MISSING) and "const" not in what.schema:
         offered.insert(0, FieldOption(value="", label="None" if what.nullable else "Choose…"))
     return tuple(offered)

@@ -60,10 +60,11 @@ def unit_in(value: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class FieldOption:
-    """One option of a choice. `value` is what the form posts."""
+    """One option of a choice. `value` is what the form posts; `gives`: the JSON value, or the name of a shape."""
 
     value: str
     label: str
+    gives: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +79,11 @@ class FormNode:
     missing: bool = False  # a reviewer has to fill it in or change it
     error: str = ""
     help: str = ""
+    unit: str = ""  # the currency beside an amount
     hints: Sequence[str] = ()
     implied: bool = False  # its value follows from the schema; nobody typed it
+    nullable: bool = False
+    choices: Sequence[FieldOption] = ()
     kind = ""
 
     @property
@@ -130,11 +134,9 @@ class FormField(FormNode):
     kind: str  # text, long, decimal, number, integer, enum, boolean, date, time, datetime, secret, file, json, ...
     text: str = ""
     rendered: str = ""
-    choices: Sequence[FieldOption] = ()
     suggestions: Sequence[str] = ()  # where a choice has too many values for a list
     fault: str = ""  # why what was typed cannot be read
     exact: bool = True  # False: the value holds characters that an edit of this field would lose
-    nullable: bool = False
     zone_name: str = ""  # the input beside a moment that holds its offset
     zone: str = ""
     zone_rendered: str = ""
@@ -295,7 +297,6 @@ class ItemRows(FormNode):
 class ShapeChoice(FormNode):
     """One of several shapes, or none at all."""
 
-    options: Sequence[FieldOption] = ()
     chosen: str = ""
     rendered: str = ""
     inner: FormNode | None = None

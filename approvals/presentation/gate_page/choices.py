@@ -100,12 +100,16 @@ class OfferedChoices:
         return replace(drawn, choice=choice, place=place or choice, shown=binding.mark, ticks=ticks)
 
     @cached_property
-    def backs(self) -> list[tuple[str, str, impact_words.WordedImpact]]:
-        """List the steps to which the run can be sent back, the nearest first, each with its title and impact."""
+    def back_to(self) -> list[str]:
+        """List the steps to which the run can be sent back, the nearest first."""
         ran = {line.saved.step for line in self.saved.steps} | {self.page.card.on_reject}
-        nearest = [step for step in reversed(self.page.card.back_to) if step in ran]
+        return [step for step in reversed(self.page.card.back_to) if step in ran]
+
+    @cached_property
+    def backs(self) -> list[tuple[str, str, impact_words.WordedImpact]]:
+        """List the same steps, each with its title and impact."""
         found = []
-        for at, step in enumerate(nearest, 1):
+        for at, step in enumerate(self.back_to, 1):
             impact = self.page.future.back(step)
             drawn = impact_words.back(impact, step, self.page.agreement)
             offered = self._offered(posted.BACK + step, drawn, impact, rejects=True, place=f"back-{at}")
