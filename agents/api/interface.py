@@ -17,7 +17,7 @@ from ninja.operation import Operation
 from ninja.parser import Parser
 
 from agents.api import agents, device, events, threads, webhooks
-from agents.api.gates import decisions, desk, outcomes, previews, questions
+from agents.api.gates import decisions, desk, form_data, outcomes, previews, questions
 from agents.api.programs import posted_gates, work
 from agents.api.protocol import answers, limits, problems
 from agents.api.protocol.auth import Bearer, session
@@ -172,7 +172,7 @@ ROUTERS = {
     ],
     "/gates": [
         posted_gates.router, outcomes.router, previews.router, decisions.router, outcomes.receipts,
-        posted_gates.own_gates, questions.router, desk.router,
+        posted_gates.own_gates, questions.router, desk.router, form_data.router,
     ],
     "/agents": [agents.router], "/tools": [agents.tools], "/device": [device.router], "/threads": [threads.router],
     "/events": [events.router], "/webhooks": [webhooks.router],

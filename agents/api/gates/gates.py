@@ -367,7 +367,7 @@ def get_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     """Return one gate, open or closed, that you may see."""
     gate = gate_or_404(request, gate_id)
     proposal = gate.standing()
-    _verify(gate, proposal)
+    verify_gate(gate, proposal)
     head = GateHead.from_orm(gate, context={"standing": proposal, "reader": reader_of(request)})
     card, masked = card_of(gate, proposal)
     later = gate.replacement()
@@ -380,7 +380,7 @@ def get_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     )  # fmt: skip
 
 
-def _verify(gate: Gate, proposal: Proposal) -> None:
+def verify_gate(gate: Gate, proposal: Proposal) -> None:
     """Check the saved state and the proposal against their digests. Raises NotVerified."""
     with suppress(NoSuchCheckpoint):  # where the gate is closed, retention may have removed the state
         store.load_checkpoint(gate.checkpoint)

@@ -996,6 +996,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/gates/{gate_id}/form": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a gate's form
+         * @description Return what the gate's page offers you to decide and to fill in, so that a program can draw the same form.
+         */
+        get: operations["get_gate_form"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents": {
         parameters: {
             query?: never;
@@ -6662,6 +6682,241 @@ export interface components {
              * @example Bo knows the customer.
              */
             reason: string;
+        };
+        /**
+         * FormChoice
+         * @description One value that can be chosen.
+         */
+        FormChoice: {
+            /**
+             * Value
+             * @description The JSON value that it gives.
+             * @example slow
+             */
+            value: unknown;
+            /**
+             * Label
+             * @description What the page calls it.
+             * @example slow
+             */
+            label: string;
+        };
+        /**
+         * FormPart
+         * @description One input of a form, or an object, list or choice that has inputs in it.
+         */
+        FormPart: {
+            /**
+             * Pointer
+             * @description JSON Pointer to its value, in the form's whole value.
+             * @example /amount
+             */
+            pointer: string;
+            /**
+             * Label
+             * @description Its name. Where an external program wrote the schema, it is the member's real name.
+             * @example Amount
+             */
+            label: string;
+            /**
+             * Title
+             * @description The program's own name for it then: data, never markup.
+             * @example
+             */
+            title: string;
+            /**
+             * Kind
+             * @description The kind of input. Of a text: text, long, decimal, date, time, datetime, moment, duration, uuid, email, uri, secret. Else: number, integer, boolean, enum, file (a reference), json. Of what holds `parts`: group (an object), rows (a list, or an object of free keys: its items), choice (of a shape; `value` is the chosen one's name among `choices`). closed: an object or list that is too much to be drawn at first.
+             * @example decimal
+             */
+            kind: string;
+            /**
+             * Value
+             * @description An input's value; null if there is none. A secret is a placeholder.
+             * @example 120.00
+             */
+            value: unknown;
+            /**
+             * Required
+             * @description Whether the schema requires it.
+             * @example true
+             */
+            required: boolean;
+            /**
+             * Nullable
+             * @description Whether it may be null.
+             * @example false
+             */
+            nullable: boolean;
+            /**
+             * Open
+             * @description Whether it can be typed into. If not, there is nothing to choose, or it is too long for an input: show it.
+             * @default true
+             * @example true
+             */
+            open?: boolean;
+            /**
+             * Help
+             * @description The schema's description of it: data, never markup.
+             * @example Net of fees
+             */
+            help: string;
+            /**
+             * Hints
+             * @description What the schema allows, in words.
+             * @example [
+             *       "at most 500"
+             *     ]
+             */
+            hints: string[];
+            /**
+             * Choices
+             * @description The values of which it takes one; empty: any that fits.
+             * @example []
+             */
+            choices: components["schemas"]["FormChoice"][];
+            /**
+             * Suggestions
+             * @description Some of its possible values, as texts, if there are too many for `choices`.
+             * @default []
+             * @example []
+             */
+            suggestions?: string[];
+            /**
+             * Pinned
+             * @description Whether it has to be looked at first.
+             * @example true
+             */
+            pinned: boolean;
+            /**
+             * Missing
+             * @description Whether it must be filled in or changed before anybody can approve.
+             * @example false
+             */
+            missing: boolean;
+            /**
+             * Unit
+             * @description The currency of an amount.
+             * @example EUR
+             */
+            unit: string;
+            /**
+             * Parts
+             * @description What is in it, in the page's order: of many, the first. An edit may also replace it as a whole.
+             * @example []
+             */
+            parts: components["schemas"]["FormPart"][];
+        };
+        /**
+         * GateFormData
+         * @description The verdicts that a gate's page offers you, and the forms of all that can be filled in.
+         */
+        GateFormData: {
+            /**
+             * Proposal
+             * @description The version of the proposal that the forms are of.
+             * @example 1
+             */
+            proposal: number;
+            /**
+             * Digest
+             * @description Its digest: send it as `seen` with the decision.
+             * @example 5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7
+             */
+            digest: string;
+            /**
+             * Why Not
+             * @description Why you may not decide, or nobody can now; empty: you may.
+             * @example
+             */
+            why_not: string;
+            /**
+             * Verdicts
+             * @description The verdicts that you may send for the whole gate.
+             * @example [
+             *       "approve",
+             *       "edit",
+             *       "reject"
+             *     ]
+             */
+            verdicts: string[];
+            /**
+             * Reason Required
+             * @description Whether a rejection needs a `comment` that says why.
+             * @example true
+             */
+            reason_required: boolean;
+            /**
+             * Back To
+             * @description The steps to which a rejection may send the run back (`then: back`), the nearest first. It may stop the run too.
+             * @example [
+             *       {
+             *         "label": "Propose",
+             *         "value": "propose"
+             *       }
+             *     ]
+             */
+            back_to: components["schemas"]["FormChoice"][];
+            /**
+             * Actions
+             * @description The actions, in the card's order.
+             */
+            actions: components["schemas"]["OfferedForm"][];
+            /**
+             * Answers
+             * @description The answers to the gate's question; empty: it asks none.
+             * @example []
+             */
+            answers: components["schemas"]["OfferedForm"][];
+        };
+        /**
+         * OfferedForm
+         * @description The form of an action's arguments, or of the value that an answer takes.
+         */
+        OfferedForm: {
+            /**
+             * Id
+             * @description The action's or the answer's id in the gate's card.
+             * @example order
+             */
+            id: string;
+            /**
+             * Title
+             * @description The action's title, or the answer in words: data, never markup.
+             * @example Beans
+             */
+            title: string;
+            /**
+             * Editable
+             * @description Whether you may fill it in.
+             * @example true
+             */
+            editable: boolean;
+            /**
+             * Verdicts
+             * @description The verdicts that the action takes by itself; reject needs a reason then unless all are rejected. An answer has none.
+             * @default []
+             * @example [
+             *       "edit"
+             *     ]
+             */
+            verdicts?: string[];
+            /**
+             * Value
+             * @description The whole value: the action's arguments, or what the answer's value begins with. Send it back as a whole, with what was typed at the pointers.
+             * @example {
+             *       "lines": [
+             *         {
+             *           "price": "6.40",
+             *           "quantity": 24,
+             *           "sku": "COF-250"
+             *         }
+             *       ]
+             *     }
+             */
+            value: unknown;
+            /** @description The form; null: the answer takes no value. */
+            form: components["schemas"]["FormPart"] | null;
         };
         /**
          * AgentPage
@@ -12413,6 +12668,92 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Desk"];
+                };
+            };
+        };
+    };
+    get_gate_form: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The gate's number.
+                 * @example 42
+                 */
+                gate_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description A digest of this answer's bytes. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "proposal": 1,
+                     *       "digest": "5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7",
+                     *       "why_not": "",
+                     *       "verdicts": [
+                     *         "approve",
+                     *         "edit",
+                     *         "reject"
+                     *       ],
+                     *       "reason_required": true,
+                     *       "back_to": [
+                     *         {
+                     *           "label": "Propose",
+                     *           "value": "propose"
+                     *         }
+                     *       ],
+                     *       "actions": [
+                     *         {
+                     *           "id": "order",
+                     *           "title": "Beans",
+                     *           "editable": true,
+                     *           "verdicts": [
+                     *             "edit"
+                     *           ],
+                     *           "value": {
+                     *             "lines": [
+                     *               {
+                     *                 "price": "6.40",
+                     *                 "quantity": 24,
+                     *                 "sku": "COF-250"
+                     *               }
+                     *             ]
+                     *           },
+                     *           "form": {
+                     *             "pointer": "/amount",
+                     *             "label": "Amount",
+                     *             "title": "",
+                     *             "kind": "decimal",
+                     *             "value": "120.00",
+                     *             "required": true,
+                     *             "nullable": false,
+                     *             "open": true,
+                     *             "help": "Net of fees",
+                     *             "hints": [
+                     *               "at most 500"
+                     *             ],
+                     *             "choices": [],
+                     *             "pinned": true,
+                     *             "missing": false,
+                     *             "unit": "EUR",
+                     *             "parts": []
+                     *           }
+                     *         }
+                     *       ],
+                     *       "answers": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["GateFormData"];
                 };
             };
         };

@@ -193,6 +193,11 @@ def test_no_value_of_an_enumeration_is_empty() -> None:
 TEXT = (Path(settings.BASE_DIR) / "docs/api.md").read_text()
 
 
+def test_the_example_of_a_form_is_of_the_shape_that_is_described() -> None:
+    (form,) = re.findall(r"^```json\n(.*?)^```", TEXT, re.M | re.S)
+    check_members(json.loads(form), "GateFormData")
+
+
 def started(world: World) -> subprocess.Popen[str]:
     (script,) = re.findall(r"^```sh\n(.*?)^```", TEXT, re.M | re.S)
     command = ["bash", "-euo", "pipefail", "-c", script]
