@@ -23,7 +23,7 @@ from .endings import Said
 from .errors import NotConfigured
 from .posting import THREAD, Posting, Step, question, question_each, thread
 from .runs import AsyncRun, Run
-from .sending import Api, Habits, Op
+from .sending import Api, Habits, Op, Request
 
 W = TypeVar("W")  # a run to work on, called or awaited
 A = TypeVar("A")  # the result of `resume`
@@ -112,6 +112,11 @@ class _Client(ABC, Generic[W, A, B]):
     def gate(self, id: int) -> Op[Gate]:
         """Return one gate, with its whole proposal."""
         return (yield from self._api.get(f"gates/{id}", Gate))
+
+    @operation
+    def form(self, gate: int) -> Op[dict[str, Any]]:
+        """Return what a gate's page offers to decide and to fill in, as the server's description has it."""
+        return self._api.sent(Request("GET", f"gates/{gate}/form"))
 
     @operation
     def outcome(self, gate: int, *, wait: float = 0.0) -> Op[Outcome]:
