@@ -138,8 +138,8 @@ async def test_an_edit_is_a_form_and_shows_what_changes_before_it_counts(at: Rev
         [amount] = [each for each in pilot.app.screen.query(Input) if each.value == "120.00"]
         amount.value = "100.00"
         [speed] = pilot.app.screen.query(Select)
-        assert speed.value == 0
-        speed.value = 1
+        assert speed.value == "slow"
+        speed.value = "[b]fast"
         await pilot.pause()
         await pilot.press("ctrl+s")
         await record(pilot, "- 120.00", "+ 100.00", "+ [b]fast", "then the run ends")

@@ -119,6 +119,7 @@ def decide_gate(arguments: Sequence[str]) -> int:
 def _decide_gate(given: argparse.Namespace) -> int:
     with open_connection(given.server) as (api, threads, _):
         gate = threads.run(reviewing.gate(api, given.gate))
+        gate["form"] = threads.run(reviewing.form(api, given.gate)) if given.set else {}
         body = body_of(given, gate)
         body |= {"preconditions": given.only_if} if given.only_if else {}
         body |= {"dropped": given.drop} if given.drop else {}
@@ -182,15 +183,15 @@ def _edited(given: argparse.Namespace, gate: Json) -> Json:
     new = read_json(given.arguments, "--arguments") if given.arguments else {}
     if not isinstance(new, dict):
         raise Wrong("--arguments is an object: new arguments by action id")
-    schemas = {str(action["id"]): action.get("schema") or {} for action in reviewing.actions_of(gate)}
+    parts = {action["id"]: action["form"] for action in gate["form"].get("actions", ())}
     for setting in given.set:
         pointer, equals, typed = setting.partition("=")
         name, *rest = json_pointer.parts_of(pointer) if pointer.startswith("/") else [""]
         if not equals or name not in now:
             raise Wrong(f"--set takes /ACTION/PLACE=VALUE, with an action out of {', '.join(now)}; unlike {setting!r}")
         place = json_pointer.pointer_to(*rest)
-        fields = forms.fields_of(new.get(name, now[name]), schemas[name])
-        if place not in {field.pointer for field in fields}:
+        fields = forms.fields_of(parts[name], new.get(name, now[name]))
+        if place not in {field.part["pointer"] for field in fields}:
             raise Wrong(f"there is no value at {place or '/'} of {name}; give --arguments for all of them")
         try:
             new[name] = forms.filled(new.get(name, now[name]), fields, {place: typed})

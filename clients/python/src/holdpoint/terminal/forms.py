@@ -1,4 +1,4 @@
-"""Typed forms for an action's arguments, from their JSON Schema. Pure.
+"""The fields of an action's arguments, from the form that the server draws of them. Pure.
 
 A form has a field for each value that is no object: objects are followed, lists are edited as JSON. A field that was
 not touched gives back the very value that was there. Values are checked here only as far as their type; the server's
@@ -16,8 +16,12 @@ from .. import json_pointer
 from ..json_pointer import MISSING
 from .lines import make_visible
 
-DEEPEST, MOST = 12, 200  # levels, and fields
-TEXT, NUMBER, WHOLE, CHOICE, SWITCH, JSON = "text", "number", "whole number", "choice", "yes or no", "JSON"
+CHOICE, JSON = "enum", "json"
+WHOLES = ("group", "rows", "choice", "closed", "file")  # kinds that are edited as JSON
+TYPED = {  # kind -> (what to write, its types); of any other kind a text is written
+    "integer": ("a whole number", (int,)), "number": ("a number", (int, float)), "boolean": ("true or false", (bool,)),
+    CHOICE: ("one of the choices", ()), JSON: ("JSON", ()),
+}  # fmt: skip
 
 
 class NotValid(ValueError):
@@ -26,104 +30,63 @@ class NotValid(ValueError):
 
 @dataclass(frozen=True)
 class Field:
-    """One value of the form. `text` is the value as people edit it."""
+    """One value of the form. `part`: what the server's form says of it; `text`: the value as people edit it."""
 
-    pointer: str
-    label: str
-    kind: str
+    part: Mapping[str, Any]
     value: Any
-    hint: str = ""
-    options: tuple[Any, ...] = ()
-    required: bool = True
-
-    @property
-    def text(self) -> str:
-        """Return the value as it is edited: a text as it is, anything else as JSON; empty where it is left out."""
-        return "" if self.value is MISSING else written(self.value, self.kind)
-
-    @property
-    def multiline(self) -> bool:
-        """Tell whether it needs more than a line."""
-        return self.kind in (TEXT, JSON) and ("\n" in self.text or len(self.text) > 60)
+    kind: str
+    text: str
+    choices: Mapping[str, Any]  # what can be chosen, by the text of its value
 
     def read(self, typed: str) -> Any:
         """Return the value that was typed; the very value that was there if nothing changed. Raises NotValid."""
         if typed == self.text:
             return self.value
-        if typed == "" and not self.required:
-            return MISSING
-        if self.kind == TEXT or (self.kind == CHOICE and typed in self.options):
+        if typed in self.choices:
+            return self.choices[typed]["value"]
+        if typed == "" and (self.part["nullable"] or not self.part["required"]):
+            return None if self.part["nullable"] else MISSING
+        if self.kind not in TYPED or (self.kind == CHOICE and isinstance(self.value, str)):
             return typed
+        words, types = TYPED[self.kind]
         try:
             found = json.loads(typed, parse_constant=_refused)
         except (ValueError, RecursionError):
-            raise NotValid(f"{self.label}: write a {self.kind}, unlike {typed[:40]!r}.") from None
-        if self.kind in (NUMBER, WHOLE) and (isinstance(found, bool) or not isinstance(found, (int, float))):
-            raise NotValid(f"{self.label}: write a {self.kind}.")
-        if self.kind == WHOLE and not isinstance(found, int):
-            raise NotValid(f"{self.label}: write a whole number.")
-        if self.kind == SWITCH and not isinstance(found, bool):
-            raise NotValid(f"{self.label}: write true or false.")
+            found = MISSING
+        if found is MISSING or (types and type(found) not in types):
+            raise NotValid(f"{self.part['label']}: write {words}, unlike {typed[:40]!r}.")
         return found
 
 
 def written(value: Any, kind: str) -> str:
     """Return a value as it is edited: a text as it is, anything else as JSON that a terminal may be sent."""
-    if kind == TEXT and isinstance(value, str):
-        return value
+    if kind != JSON and (value is None or isinstance(value, str)):
+        return value or ""
     text = json.dumps(value, ensure_ascii=False)
     return text if make_visible(text) == text else json.dumps(value).replace("\x7f", "\\u007f")
 
 
-def fields_of(value: Any, schema: Mapping[str, Any]) -> list[Field]:
-    """Return the fields for a value, in its order; those that its schema knows besides come after them."""
-    found: list[Field] = []
-    _walk(value, schema, schema, "", True, found)
-    return found[:MOST]
+def fields_of(part: Mapping[str, Any], value: Any) -> list[Field]:
+    """List the fields of a part of the form of `value`, in the page's order."""
+    old = json_pointer.get(value, part["pointer"])
+    if part["parts"] and (isinstance(old, dict) or part["kind"] == "choice"):
+        named = [{**inner, "label": inner["label"] or part["label"]} for inner in part["parts"]]
+        return [field for inner in named for field in fields_of(inner, value)]
+    # In a text box, what a terminal obeys would be sent to it as it is.
+    plain = not isinstance(old, str) or make_visible(old, lines=True) == old
+    kind = part["kind"] if plain and part["kind"] not in WHOLES else JSON
+    text = "" if old is MISSING or part["kind"] == "secret" else written(old, kind)
+    return [Field(part, old, kind, text, {written(choice["value"], kind): choice for choice in part["choices"]})]
 
 
 def filled(value: Any, fields: Sequence[Field], typed: Mapping[str, str]) -> Any:
     """Return the value with what was typed, by pointer. Raises NotValid."""
     for field in fields:
-        if field.pointer in typed:
-            new = field.read(typed[field.pointer])
+        if (pointer := field.part["pointer"]) in typed:
+            new = field.read(typed[pointer])
             if new is not field.value:
-                value = json_pointer.replaced(value, field.pointer, new)
+                value = json_pointer.replaced(value, pointer, new)
     return value
-
-
-def _walk(
-    value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], place: str, required: bool, fields: list[Field]
-) -> None:
-    resolved = json_pointer.resolve_references(schema, root)
-    if isinstance(value, dict) and value and place.count("/") < DEEPEST:
-        known: Mapping[str, Any] = resolved.get("properties") or {}
-        needed = resolved.get("required") or ()
-        for name in [*value, *(key for key in known if key not in value)]:
-            inner = known.get(name) if isinstance(known.get(name), Mapping) else {}
-            at = place + json_pointer.pointer_to(name)
-            _walk(value.get(name, MISSING), inner or {}, root, at, name in needed, fields)
-        return
-    if value is MISSING and resolved.get("type") == "object":
-        return  # an optional part that is not there: the browser's form makes those
-    options = tuple(resolved["enum"]) if isinstance(resolved.get("enum"), list) else ()
-    kind = CHOICE if options else _kind(value, resolved)
-    label = str(
-        resolved.get("title") or json_pointer.parts_of(place)[-1] if place else resolved.get("title") or "value"
-    )
-    fields.append(Field(place, label, kind, value, str(resolved.get("description") or ""), options, required))
-
-
-def _kind(value: Any, schema: Mapping[str, Any]) -> str:
-    types = schema.get("type")
-    kind = types if isinstance(types, str) else ""
-    if isinstance(value, str) and make_visible(value, lines=True) != value:
-        return JSON  # in a text box it would be sent to the terminal as it is
-    if isinstance(value, str) or (value is MISSING and kind == "string"):
-        return TEXT if kind in ("string", "") else JSON
-    if kind == "boolean":
-        return SWITCH
-    return {"integer": WHOLE, "number": NUMBER}.get(kind, JSON)
 
 
 def _refused(constant: str) -> None:

@@ -28,6 +28,11 @@ def gate(api: Api, number: int) -> Op[Json]:
     return _get(api, f"gates/{number}")
 
 
+def form(api: Api, number: int) -> Op[Json]:
+    """Return what the gate's page offers to fill in."""
+    return _get(api, f"gates/{number}/form")
+
+
 def choices(api: Api, gate: Json) -> Op[list[Json]]:
     """Return what each choice at a gate would do; none once it is closed."""
     if gate["status"] != "open":

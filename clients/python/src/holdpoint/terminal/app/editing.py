@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from textual.containers import Vertical
 from textual.widget import Widget
@@ -20,24 +20,23 @@ VERDICTS = {"approve": "Approve", "edit": "Edit", "reject": "Reject", "respond":
 
 
 class ArgumentsForm(Vertical):
-    """The form of one action's arguments, made from their JSON Schema."""
+    """The form of one action's arguments, as the server draws it."""
 
     def __init__(self, action: Json) -> None:
         super().__init__(classes="form")
         self.action = action
-        self.fields = forms.fields_of(action.get("arguments"), action.get("schema") or {})
+        self.fields = forms.fields_of(action["form"], action["value"])
 
     def compose(self) -> Iterable[Widget]:
-        missing = self.action.get("missing") or ()
         for field in self.fields:
-            yield Lines([label_of(field, needed=field.pointer in missing)])
+            yield Lines([label_of(field)])
             yield input_of(field)
 
     def arguments(self) -> Any:
         """Return the arguments with what was typed. Raises NotValid."""
         widgets = zip(self.fields, self.query(".value"), strict=True)
-        typed = {field.pointer: typed_text(widget, field) for field, widget in widgets}
-        return forms.filled(self.action.get("arguments"), self.fields, typed)
+        typed = {field.part["pointer"]: typed_text(widget) for field, widget in widgets}
+        return forms.filled(self.action["value"], self.fields, typed)
 
 
 class Edit(Composer):
@@ -46,58 +45,54 @@ class Edit(Composer):
     HEAD = "Edit"
 
     def parts(self) -> Iterable[Widget]:
-        for action in filter(may_edit, reviewing.actions_of(self.gate)):
-            yield Lines([make_line(Span(action["title"] or action["id"], BOLD), Span(f"  {action['id']}", SOFT))])
-            yield ArgumentsForm(action)
+        yield Lines([make_line(Span(self.gate["form"]["why_not"], STOP))])
+        for action in self.gate["form"]["actions"]:
+            if action["editable"]:
+                yield Lines([make_line(Span(action["title"] or action["id"], BOLD), Span(f"  {action['id']}", SOFT))])
+                yield ArgumentsForm(action)
         yield from conditions_and_comment(self.gate)
 
     def body(self) -> Json:
-        new = {form.action["id"]: form.arguments() for form in self.query(ArgumentsForm)}
-        now = reviewing.arguments_of(self.gate)
-        changed = {name: arguments for name, arguments in new.items() if arguments is not now[name]}
+        new = [(form.action, form.arguments()) for form in self.query(ArgumentsForm)]
+        changed = {action["id"]: value for action, value in new if value is not action["value"]}
         body = reviewing.edit(self.gate, changed, self.comment)
         if not reviewing.edits_of(self.gate, body):
             raise Missing("Nothing is changed yet.")
         return body | self.conditions()
 
 
-def may_edit(action: Json) -> bool:
-    """Tell whether the action's arguments may be edited."""
-    return reviewing.EDIT in (action.get("verdicts") or ()) and action.get("arguments") is not None
-
-
-def label_of(field: Field, *, needed: bool = False) -> Line:
+def label_of(field: Field) -> Line:
     """Return a field's label, with what it takes."""
-    must = [Span("  must be filled in or changed", STOP)] if needed else []
-    optional = "" if field.required else ", may be left out"
-    hint = f"  {field.hint}" if field.hint else ""
-    return make_line(Span(field.label, BOLD), Span(f"  {field.kind}{optional}{hint}", SOFT), *must)
+    part = field.part
+    must = [Span("  must be filled in or changed", STOP)] if part["missing"] else []
+    kind, _ = forms.TYPED.get(field.kind, (field.kind, ()))
+    takes = [kind, part["unit"], "" if part["required"] else "may be left out", *part["hints"]]
+    words = ", ".join(filter(None, takes))
+    return make_line(Span(part["label"], BOLD), Span(f"  {words}  {part['help']}", SOFT), *must)
 
 
 def input_of(field: Field) -> Widget:
-    """Return the widget in which a field is edited."""
-    if field.kind == forms.CHOICE and field.value in field.options:
-        options = [(plain_label(option), number) for number, option in enumerate(field.options)]
-        return Select(options, value=field.options.index(field.value), allow_blank=False, classes="value")
-    if field.multiline:
-        return TextArea(field.text, classes="value", tab_behavior="focus")
-    return Input(field.text, classes="value", select_on_focus=False)
+    """Return the widget in which a field is edited, or only shown."""
+    closed = not field.part["open"]
+    if field.text in field.choices:
+        options = [(plain_label(choice["label"]), text) for text, choice in field.choices.items()]
+        return Select(options, value=field.text, allow_blank=False, classes="value", disabled=closed)
+    if field.kind == "long" or "\n" in field.text or len(field.text) > 60:
+        return TextArea(field.text, classes="value", tab_behavior="focus", disabled=closed)
+    return Input(field.text, classes="value", select_on_focus=False, disabled=closed)
 
 
-def typed_text(widget: Widget, field: Field) -> str:
+def typed_text(widget: Widget) -> str:
     """Return what a widget holds, as the field reads it."""
-    if isinstance(widget, Select):
-        chosen = field.options[widget.value] if isinstance(widget.value, int) else field.value
-        return forms.written(chosen, field.kind)
-    return widget.text if isinstance(widget, TextArea) else widget.value if isinstance(widget, Input) else field.text
+    return widget.text if isinstance(widget, TextArea) else str(cast("Input | Select[str]", widget).value)
 
 
 class ActionVerdict(Vertical):
     """One action: its arguments, its verdict, and what that needs."""
 
-    def __init__(self, action: Json) -> None:
+    def __init__(self, action: Json, form: Json) -> None:
         super().__init__(classes="action")
-        self.action = action
+        self.action, self.form = action, form
 
     def compose(self) -> Iterable[Widget]:
         yield Lines(describe.action(self.action))
@@ -105,8 +100,8 @@ class ActionVerdict(Vertical):
         options = [(label, verdict) for verdict, label in VERDICTS.items() if verdict in verdicts]
         yield Select(options, prompt="Choose a verdict", classes="verdict")  # never chosen for the reviewer
         yield Input(placeholder="The reason, or the answer", classes="words")
-        if may_edit(self.action):
-            yield ArgumentsForm(self.action)
+        if self.form["editable"]:
+            yield ArgumentsForm(self.form)
 
     def on_mount(self) -> None:
         self.on_select_changed()
@@ -144,7 +139,7 @@ class Each(Composer):
     HEAD = "Each action"
 
     def parts(self) -> Iterable[Widget]:
-        yield from map(ActionVerdict, reviewing.actions_of(self.gate))
+        yield from map(ActionVerdict, reviewing.actions_of(self.gate), self.gate["form"]["actions"])
         yield from conditions_and_comment(self.gate)
 
     def body(self) -> Json:

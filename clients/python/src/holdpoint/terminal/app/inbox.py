@@ -188,6 +188,7 @@ class GateScreen(ReviewScreen):
         before = self.gate
         try:
             self.gate = await self.review.ask(reviewing.gate(self.review.api, self.number))
+            self.gate["form"] = await self.review.ask(reviewing.form(self.review.api, self.number))
             choices = await self.review.ask(reviewing.choices(self.review.api, self.gate))
             state = await self.review.ask(reviewing.quoted_state(self.review.api, self.gate))
         except HoldpointError as error:
