@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from holdpoint import Ask
 from holdpoint.terminal.app.base import ReviewApp
 from holdpoint.terminal.app.deciding import Confirm
 from holdpoint.terminal.app.inbox import GateScreen, InboxScreen
@@ -18,7 +19,7 @@ from textual.widgets import DataTable, Input, RadioButton, Select, Static, TextA
 
 from approvals.models import Gate
 from tests.approvals.cards.preconditions.offering_gates import OBSERVING, make_precondition
-from tests.clients.terminal.world import Reviewer
+from tests.clients.terminal.world import WIRE, Reviewer
 from tests.factories import bob, decide, edit_amount, make_card, make_gate
 from tests.factories.runs import make_plan, make_run, make_spec
 from tests.harness.waiting import PATIENCE
@@ -147,6 +148,28 @@ async def test_an_edit_is_a_form_and_shows_what_changes_before_it_counts(at: Rev
     action = (await sync_to_async((await gate_of(at, gate)).standing)()).card.action("wire")
     assert action is not None
     assert action.arguments == {"to": "ACME", "amount": "100.00", "urgent": False, "speed": "[b]fast"}
+
+
+@pytest.mark.long
+async def test_one_of_several_actions_is_edited_in_the_form_of_the_page_and_the_other_rejected(at: Reviewer) -> None:
+    gate = await sync_to_async(at.posted_each)(Ask("wire", WIRE), Ask("mail", {"to": "ACME"}))
+    async with inbox(at) as pilot:
+        await shows(pilot, "2 gates are open")
+        pilot.app.push_screen(GateScreen(gate.pk))
+        await shows(pilot, "If you approve")
+        await pilot.press("p")
+        await when(pilot, lambda: len(pilot.app.screen.query(".verdict")) == 2, "the verdicts")
+        for select, verdict in zip(pilot.app.screen.query(".verdict").results(Select), ("edit", "reject"), strict=True):
+            select.value = verdict
+        [amount] = [each for each in pilot.app.screen.query(Input) if each.value == "120.00"]
+        amount.value = "100.00"
+        [_, reason] = pilot.app.screen.query(".words").results(Input)
+        reason.value = "Once is enough."
+        await pilot.pause()
+        await pilot.press("ctrl+s")
+        await record(pilot, "- 120.00", "+ 100.00")
+    decision = await sync_to_async(gate.decisions.get)()
+    assert decision.by_action == {"wire": "edit", "mail": "reject"}
 
 
 @pytest.mark.long

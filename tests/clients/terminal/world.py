@@ -14,7 +14,7 @@ from typing import Any
 from unittest import mock
 
 from django.contrib.auth.models import User
-from holdpoint import Holdpoint, command
+from holdpoint import Ask, Holdpoint, command
 
 from approvals.models import Gate
 from tests.factories import MEMBER, make_gate, make_team, make_user, unique
@@ -54,10 +54,18 @@ class Reviewer:
         token = {"HOLDPOINT_TOKEN": self.token} if self.token else {}
         return plain | mine | token | {"PYTHONPATH": ":".join(paths), "TERM": "xterm-256color"}
 
+    def posted_each(self, *asks: Ask) -> Gate:
+        """A gate of a program elsewhere, with several actions."""
+        with Holdpoint(self.url, self._owner_token()) as hp:
+            return Gate.objects.get(pk=hp.approve_each.defer(list(asks), title="Pay and tell").id)
+
+    def _owner_token(self) -> str:
+        owner = make_user("Olga Owner", self.gate.team)
+        return make_token(owner, team=self.gate.team, agent=unique("teller"))[1]
+
     def posted(self, **more: Any) -> Gate:
         """A gate of a program elsewhere, whose arguments can be edited."""
-        _, sent = make_token(make_user("Olga Owner", self.gate.team), team=self.gate.team, agent=unique("teller"))
-        with Holdpoint(self.url, sent) as hp:
+        with Holdpoint(self.url, self._owner_token()) as hp:
             arguments = {**WIRE, **more.pop("arguments", {})}
             asked = hp.approve.defer(
                 "wire", arguments, title="Pay invoice 7", pinned=["amount"], **{"risk": "high", **more}
