@@ -8,6 +8,7 @@ required. An edit adds what its values need, and takes nothing away.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -32,10 +33,17 @@ class Role:
         """Tell whether this person, who may decide in these teams, may fill the role."""
         return person in self.people or not set(self.teams).isdisjoint(there)
 
+    def within(self, other: Role) -> bool:
+        """Tell whether whoever may fill a place of this role may fill one of the other too."""
+        return {*self.teams} <= {*other.teams} and {*self.people} <= {*other.people}
+
     def covers(self, other: Role) -> bool:
         """Tell whether whoever fills this role fills the other one too."""
-        within = {*self.teams} <= {*other.teams} and {*self.people} <= {*other.people}
-        return within and self.quorum >= other.quorum
+        return self.within(other) and self.quorum >= other.quorum
+
+    def alike(self, other: Role) -> bool:
+        """Tell whether the same people may fill both."""
+        return self.within(other) and other.within(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,32 +183,46 @@ def combined(one: Requirements, other: Requirements) -> Requirements:
 
 
 def chain_stages(one: tuple[Stage, ...], other: tuple[Stage, ...]) -> tuple[Stage, ...]:
-    """Return the stages of `one`, and after them the roles of `other` that those do not cover.
+    """Return the stages of `one`, and after them the places of `other` that those do not cover.
 
-    A role of `one` covers one of `other`, so that nobody is counted for two; one for the same people is raised.
+    A place of `one` covers one of `other`, so that nobody is counted for two. A role of `one` that asks the same people
+    is raised, where there is one.
     """
-    stages = [list(stage.roles) for stage in one]
-    free = [(at, number) for at, roles in enumerate(stages) for number in range(len(roles))]
-    added = []
-    for stage in other:
+    stages, added, covered = [list(stage.roles) for stage in one], [], _covered(one, other)
+    for at, stage in enumerate(other):
         left = []
-        for role in stage.roles:
-            place = next((each for each in free if _stands_for(stages[each[0]][each[1]], role)), None)
-            if place is None:
-                left.append(role)
-                continue
-            free.remove(place)
-            mine = stages[place[0]][place[1]]
-            stages[place[0]][place[1]] = replace(mine, quorum=max(mine.quorum, role.quorum))
+        for number, role in enumerate(stage.roles):
+            lacking = role.quorum - covered[at, number]
+            alike = next(((roles, n) for roles in stages for n, mine in enumerate(roles) if mine.alike(role)), None)
+            if lacking and alike:
+                roles, n = alike
+                roles[n] = replace(roles[n], quorum=roles[n].quorum + lacking)
+            elif lacking:
+                left.append(replace(role, quorum=lacking))
         if left:
             added.append(Stage(roles=tuple(left)))
-    raised = [replace(stage, roles=tuple(roles)) for stage, roles in zip(one, stages, strict=True)]
-    return (*raised, *added)
+    return (*(Stage(roles=tuple(roles)) for roles in stages), *added)
 
 
-def _stands_for(mine: Role, role: Role) -> bool:
-    alike = {*mine.teams} == {*role.teams} and {*mine.people} == {*role.people}
-    return alike or mine.covers(role)
+def _covered(one: tuple[Stage, ...], other: tuple[Stage, ...]) -> Counter[tuple[int, int]]:
+    """Count by (stage, role) how many places of `other` those of `one` cover: as many as can be, by moving others."""
+    mine = [role for stage in one for role in stage.roles for _ in range(role.quorum)]
+    theirs = [(at, n, role) for at, stage in enumerate(other) for n, role in enumerate(stage.roles)]
+    wanted = [place for place in theirs for _ in range(place[2].quorum)]
+    taken: dict[int, int] = {}  # the number of a place in `mine` -> of the one in `wanted` that it covers
+
+    def cover(place: int, tried: set[int]) -> bool:
+        for number, role in enumerate(mine):
+            if number not in tried and role.within(wanted[place][2]):
+                tried.add(number)
+                if number not in taken or cover(taken[number], tried):
+                    taken[number] = place
+                    return True
+        return False
+
+    for place in range(len(wanted)):
+        cover(place, set())
+    return Counter(wanted[place][:2] for place in taken.values())
 
 
 def stages_of(said: Iterable[Mapping[str, Any]]) -> tuple[Stage, ...]:

@@ -223,7 +223,7 @@ def test_combined_requirements_are_no_milder_than_either(one: Requirements, othe
         for role in (role for stage in each.stages for role in stage.roles):
             there = [r for stage in both.stages for r in stage.roles if {*r.teams} <= {*role.teams}]
             assert sum(r.quorum for r in there) >= role.quorum
-    assert combined(both, one).slots == both.slots, "an edit to what was asked before asks no more"
+        assert combined(both, each).slots == both.slots, "an edit to what was asked before asks no more"
     assert Requirements.from_text(both.to_text()) == both
 
 
