@@ -99,6 +99,26 @@ def test_nobody_else_makes_a_policys_row() -> None:
     assert [str(file) for file in files if WRITES.search(file.read_text())] == []
 
 
+# A call -> the modules that may make it. Whatever else counted votes, or closed a gate by them, would be a second rule.
+DECISION = {
+    r"(?<!def )\bjudge\(": {"approvals/gates/projection.py"},
+    r"\bgate\.project\(": {"approvals/gates/projection.py"},
+    r"(?<!def )\bclosing\.close\(": {"approvals/gates/projection.py"},
+}
+
+
+def test_votes_are_judged_and_what_follows_is_written_in_one_place() -> None:
+    texts = {str(path): (ROOT / path).read_text() for path in modules()}
+    found = {call: {path for path, text in texts.items() if re.search(call, text)} for call in DECISION}
+    assert found == DECISION
+
+
+def test_no_test_has_the_browser_wait_for_a_condition() -> None:
+    """The pages' own policy refuses what evaluates it a second time: `tests.harness.waiting.until` asks again."""
+    waits = re.compile(r"\.wait_for_function\(")
+    assert [str(path) for path in (ROOT / "tests").rglob("*.py") if waits.search(path.read_text())] == []
+
+
 # Model -> (its table, the columns, the modules that write them by name).
 STATUSES: dict[str, tuple[str, set[str], set[Path]]] = {
     "Run": (
@@ -109,7 +129,11 @@ STATUSES: dict[str, tuple[str, set[str], set[Path]]] = {
         },
         {Path("checkpoints/models/run_status.py"), Path("checkpoints/models/run.py")},
     ),
-    "Gate": ("approvals_gate", {"status", "version", "proposal", "closed_at"}, {Path("approvals/models/gate.py")}),
+    "Gate": (
+        "approvals_gate",
+        {"status", "version", "proposal", "closed_at", "awaits", "settles_at", "settles_as", "ending"},
+        {Path("approvals/models/gate.py")},
+    ),
     "Effect": (
         "agents_effect", {"status", "version", "result", "settled_at"}, {Path("agents/models/effect.py")},
     ),
