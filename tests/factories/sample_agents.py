@@ -267,7 +267,7 @@ class Asker(Agent):
 
 
 class Grower(Agent):
-    """Steps without end: for time slices, leases and fences."""
+    """Steps without end: for time slices, leases and fences. A step lasts as long as there is `<ledger>.held`."""
 
     name = "grower"
 
@@ -282,6 +282,8 @@ class Grower(Agent):
         if ledger:
             write_line(ledger, "grow", len(log))
         time.sleep(pause)
+        while ledger and Path(f"{ledger}.held").exists():
+            time.sleep(0.05)
         if len(log) + 1 >= steps:
             return Done({"log": Append([len(log)])})
         return Jump("grow", {"log": Append([len(log)])})

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import psycopg
@@ -105,23 +106,26 @@ def test_a_message_that_is_delivered_three_times_at_once_lands_each_step_once(
 
 
 def test_a_step_that_outlives_the_lease_keeps_it_by_its_heartbeat_and_leaves_messages_to_an_idle_worker(
-    celery_worker: Starter, sweeper: Starter
+    celery_worker: Starter, sweeper: Starter, tmp_path: Path
 ) -> None:
     """One that it took beforehand would wait for the end of its step, beside a worker with nothing to do."""
+    (held := tmp_path / "ledger.held").touch()
     sweeper(env=QUICK)
     for name in ("one", "two"):
         celery_worker("-c", "1", "--name", name, env=QUICK)
-    became = []
-    for run in [make_run("hopper") for _ in range(2)]:  # to know how long four more take on this machine
-        began = time.monotonic()
-        becomes(run, "completed")
-        became.append(time.monotonic() - began)
-    long = make_run("grower", steps=1, pause=2 * LEASE + 8 * became[-1])
+    long = make_run("grower", steps=1, ledger=str(tmp_path / "ledger"))
     becomes(long, "running")
+    ends = long.lease_until
+
+    def outlived() -> bool:
+        long.refresh_from_db()
+        return long.lease_until is not None and ends is not None and long.lease_until - ends > timedelta(seconds=LEASE)
+
     for run in [make_run("hopper") for _ in range(4)]:
         becomes(run, "completed")
-    long.refresh_from_db()
+    until(outlived, what="the step has gone on for longer than its lease")
     assert long.status == "running"
+    held.unlink()
     becomes(long, "completed")
     assert Event.objects.filter(run_id=long.pk, kind="run.running").count() == 1
 
