@@ -41,9 +41,7 @@ def choices(gate: Gate, *, by: User) -> Choices:
     """List whom this person may hand the gate over to. Raises MayNot."""
     reading = read(gate.pk, user_id=by.pk)
     adds = _check(reading, by)
-    members = members_where(DECIDE_GATE, teams=reading.gate.reviewer_ids)
-    deciders = set(reading.gate.policy.person_ids).union(*members.values()) - {by.pk}
-    able = User.objects.filter(pk__in=deciders - separation.apart_from(reading.gate), is_active=True)
+    able = User.objects.filter(pk__in=authority.deciders(reading.gate) - {by.pk})
     people = able.order_by("first_name", "last_name", "pk")
     review = Group.objects.filter(pk__in=reading.gate.reviewer_ids).order_by("name")
     others = Group.objects.exclude(pk__in=reading.gate.reviewer_ids).order_by("name") if adds else Group.objects.none()

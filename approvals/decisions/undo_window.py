@@ -97,12 +97,12 @@ def settle(gate: Gate) -> bool:
         evidence.check(standing)
         votes = counting(gate)
         # Before the lock, which must not wait for an agent's code.
-        stamp, ahead = impact_sources.stamp_of(gate.run), _ahead(reading, votes)
+        ahead = _ahead(reading, votes)
         crash_points.point("before_settled", gate.step)
         if not gate.move(settled=gate.version):
             return False
         evidence.check_voices(gate, votes)
-        if ahead and impact_sources.stamp_of(gate.run) != stamp:
+        if ahead and {impact_sources.stamp_of(gate.run)} != {each.stamp for each in ahead.values()}:
             ahead = _ahead(reading, votes)
         needs, barred = required.of(standing, gate.policy), dict[int, str]()
         while (verdict := judged(gate, needs, votes, barred=barred)).end is not None:
@@ -127,7 +127,8 @@ def _ahead(reading: GateReading, votes: Sequence[Decision]) -> dict[int, Decisio
             return future.answering(str((standing.content["answer"] or {}).get("choice", "")))
         return future.approve()
 
-    return {each.pk: DecisionImpact(impact=of(each)) for each in votes if each.shown or reading.acted}
+    found = {each.pk: of(each) for each in votes if each.shown or reading.acted}
+    return {pk: DecisionImpact(impact=impact, stamp=future.history.stamp) for pk, impact in found.items()}
 
 
 def _does_more(ahead: DecisionImpact, vote: Decision, gate: Gate) -> bool:

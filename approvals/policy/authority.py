@@ -133,6 +133,12 @@ def reason(stands: GateStanding, gate: Gate) -> str:
     return "" if stands.own or stands.by.keys() - apart_from(gate) else FOR_NOBODY
 
 
+def deciders(gate: Gate) -> set[int]:
+    """Return the ids of the people who may decide this gate in their own name, once their stage is reached."""
+    own = {user for _, user, person, _ in run_sql(_ACCESS, [type_numbers([gate.pk])]) if user == person}
+    return own - apart_from(gate)
+
+
 def may_decide(gates: Collection[Gate], *, used: Collection[tuple[int, int]] = ()) -> dict[int, set[int]]:
     """Return, by gate, the ids of all the people whose decision it waits for now; the gates need their runs.
 

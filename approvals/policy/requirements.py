@@ -206,23 +206,28 @@ def chain_stages(one: tuple[Stage, ...], other: tuple[Stage, ...]) -> tuple[Stag
 
 def _covered(one: tuple[Stage, ...], other: tuple[Stage, ...]) -> Counter[tuple[int, int]]:
     """Count by (stage, role) how many places of `other` those of `one` cover: as many as can be, by moving others."""
-    mine = [role for stage in one for role in stage.roles for _ in range(role.quorum)]
-    theirs = [(at, n, role) for at, stage in enumerate(other) for n, role in enumerate(stage.roles)]
-    wanted = [place for place in theirs for _ in range(place[2].quorum)]
-    taken: dict[int, int] = {}  # the number of a place in `mine` -> of the one in `wanted` that it covers
+    mine = [role for stage in one for role in stage.roles]
+    wanted = {(at, n): role for at, stage in enumerate(other) for n, role in enumerate(stage.roles)}
+    used = [Counter[tuple[int, int]]() for _ in mine]  # of each role of `one`: whose places its own cover
 
-    def cover(place: int, tried: set[int]) -> bool:
+    def cover(place: tuple[int, int], tried: set[int]) -> bool:
         for number, role in enumerate(mine):
-            if number not in tried and role.within(wanted[place][2]):
-                tried.add(number)
-                if number not in taken or cover(taken[number], tried):
-                    taken[number] = place
-                    return True
+            if number in tried or not role.within(wanted[place]):
+                continue
+            tried.add(number)
+            full = used[number].total() == role.quorum
+            moved = next((each for each in +used[number] if cover(each, tried)), None) if full else None
+            if moved:
+                used[number][moved] -= 1
+            if moved or not full:
+                used[number][place] += 1
+                return True
         return False
 
-    for place in range(len(wanted)):
-        cover(place, set())
-    return Counter(wanted[place][:2] for place in taken.values())
+    for place, role in wanted.items():
+        for _ in range(role.quorum):
+            cover(place, set())
+    return sum(used, Counter[tuple[int, int]]())
 
 
 def stages_of(said: Iterable[Mapping[str, Any]]) -> tuple[Stage, ...]:

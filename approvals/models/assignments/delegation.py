@@ -1,7 +1,8 @@
 """Times in which somebody is away, and who decides for them meanwhile.
 
-The rule is in three views of the database, joined by every query that asks who may decide: `approvals_lent` has the
-teams in which a delegate may decide for somebody, now; the other two have the policies and the added teams that follow.
+The rule is in views of the database: `approvals_lent` has the teams in which a delegate may decide for somebody, now,
+and `approvals_lending` for whom they do. By these the function `approvals_gate_access` says what that is at a gate; two
+more views have the policies and the added teams that follow, for queues and for what is visible.
 A delegate gets what the person may do in their own name, never what others lent to them: no chain can form.
 Nothing is lent to somebody who is in no team of the person any more.
 """

@@ -227,6 +227,12 @@ def test_combined_requirements_are_no_milder_than_either(one: Requirements, othe
     assert Requirements.from_text(both.to_text()) == both
 
 
+def test_as_many_as_a_policy_can_ask_are_combined() -> None:
+    large = need(*[[(100, {TEAM}), (100, {TEAM, FINANCE})]] * 10)
+    assert combined(large, large).slots == large.slots
+    assert combined(large, need([(100, {LEGAL})])).slots == large.slots + 100
+
+
 def yes(person: int, *teams: int) -> CountedVote:
     return CountedVote(person=person, teams=frozenset(teams))
 
