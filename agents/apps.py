@@ -16,7 +16,7 @@ class AgentsConfig(AppConfig):
         from agents.models.effect import BEGUN, Effect
         from approvals.consequences import impact_sources, performed
         from approvals.notifications import notifying
-        from approvals.webhooks import ringing
+        from approvals.webhooks import outbox
         from checkpoints.audit import covered_rows
         from checkpoints.models.run import run_needs_attention
         from checkpoints.retention import delete_batch, reading, stray_artifacts, unneeded_rows
@@ -37,7 +37,7 @@ class AgentsConfig(AppConfig):
         preflight.register()
         impact_sources.register(impact.history_of, impact_facts.stamp_of, ledger.repeats_of)
         performed.register(ledger.given, unrun.why, ledger.done_alike)
-        ringing.register(doorbell.ring_for_delivery)
+        outbox.register(doorbell.ring_for_webhook)
         notifying.register(doorbell.ring_for_notices)
         covered_rows.register(covered_rows.CoveredTable(Effect, Effect.objects.covered, BEGUN))
         delete_batch.along(retention.memos)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from celery import shared_task
 
 from .audit import seal_verification
+from .channels import webhook as webhook_channel
 from .notifications import notifying
-from .webhooks import delivering
 
 
 @shared_task(name="approvals.verify", ignore_result=True)
@@ -16,9 +16,9 @@ def verify(verification: int) -> None:
 
 
 @shared_task(name="approvals.deliver", ignore_result=True)
-def deliver(delivery: int) -> None:
-    """Send a message to a webhook, where it is due."""
-    delivering.deliver(delivery)
+def deliver(webhook: int) -> None:
+    """Send what is due to a webhook, for a few seconds."""
+    webhook_channel.run_slice(webhook)
 
 
 @shared_task(name="approvals.notify", ignore_result=True)

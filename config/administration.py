@@ -43,8 +43,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Integrations": {
         "approvals.webhook": "Addresses that are told when a gate opens or closes.",
-        "approvals.delivery": "Each message to a webhook, and whether it arrived.",
-        "approvals.notice": "Each message to a person, and whether it was sent.",
+        "approvals.message": "Each message to a person or a webhook, and whether it arrived.",
         "approvals.channelstate": "Whether e-mail and the other channels reach anybody.",
         "approvals.channeladdress": "Channels of Slack and Teams in which a team's gates are told.",
         "agents.token": "API tokens of people and agents.",

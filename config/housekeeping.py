@@ -12,7 +12,6 @@ from django.db.models.functions import Now
 from agents.models import Answer, Spoken, Worker
 from approvals.models import BulkOrder, Draft, Looking, SignedIn, Snooze
 from approvals.notifications import log
-from approvals.webhooks import outbox
 from config.messages import record_canary
 
 DRAFTS_STAY = timedelta(days=30)  # after their gate has closed
@@ -44,9 +43,8 @@ def clear_drafts() -> None:
 
 
 @shared_task
-def clear_deliveries() -> None:
-    """Delete old messages to webhooks, with their attempts, and old messages to people."""
-    outbox.clear()
+def clear_messages() -> None:
+    """Delete old messages to people and to webhooks, with their attempts."""
     log.clear()
 
 

@@ -37,7 +37,7 @@ from agents.definition import registry
 from agents.models import SweeperPass, Worker
 from agents.ringing import queues
 from approvals.middleware import Respond
-from approvals.models import ChannelState, Delivery, Gate, Unrun, Webhook
+from approvals.models import ChannelState, Gate, Message, Unrun, Webhook
 from checkpoints.audit import sealer
 from checkpoints.events.commit_order import horizon_age
 from checkpoints.events.tailer import OTHERS
@@ -224,7 +224,10 @@ def _gates() -> Iterator[Metric]:
 
 
 def _webhooks() -> Iterator[Metric]:
-    figures = {("pending",): Delivery.objects.pending().count(), ("failed",): Delivery.objects.lately_failed()}
+    figures = {
+        ("pending",): Message.objects.pending().to_webhooks().count(),
+        ("failed",): Message.objects.lately_failed(),
+    }
     words = "Messages to webhooks that are to be sent, and of each webhook's last hundred those that failed."
     yield _gauge("holdpoint_deliveries", words, ["status"], figures.items())
     failing = Webhook.objects.failing().count()

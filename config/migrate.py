@@ -53,7 +53,7 @@ def main() -> int:
 
     django.setup()
     from approvals.gates import grant_likeness
-    from approvals.models import versions
+    from approvals.models import former_deliveries, versions
     from checkpoints.audit import covered_rows
     from checkpoints.models import Event
     from checkpoints.postgresql import fitness, migrating
@@ -79,6 +79,8 @@ def main() -> int:
     covered_rows.require_proofs(finish=from_now_on)
     stray_artifacts.mark_files(again=chosen.finish)
     grant_likeness.fill_in()
+    if from_now_on:
+        former_deliveries.move()
     if chosen.finish:
         migrating.use_newest_codec()
     return 0

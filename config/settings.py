@@ -208,7 +208,7 @@ CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     "canary": {"task": "config.housekeeping.sing", "schedule": 5.0, "options": {"expires": EXPIRES}},
     "clear sessions": {"task": "config.housekeeping.clear_sessions", "schedule": crontab(hour="3", minute="17")},
     "clear drafts": {"task": "config.housekeeping.clear_drafts", "schedule": crontab(hour="3", minute="37")},
-    "clear deliveries": {"task": "config.housekeeping.clear_deliveries", "schedule": crontab(hour="3", minute="47")},
+    "clear messages": {"task": "config.housekeeping.clear_messages", "schedule": crontab(hour="3", minute="47")},
     "clear answers": {"task": "config.housekeeping.clear_answers", "schedule": crontab(hour="3", minute="57")},
     # One that was killed goes on after these seconds.
     "go on pruning": {"task": "checkpoints.prune", "schedule": 30.0, "options": {"expires": EXPIRES}},

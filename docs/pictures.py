@@ -206,9 +206,8 @@ def list_pages(pages: dict[str, str]) -> dict[str, Pages]:
         "audit": "/audit/", "administration": "/admin/", "policies": "/admin/approvals/policy/",
         "policy": "/admin/approvals/policy/add/",
         "calendar": "/admin/approvals/calendar/add/", "chat-channel": "/admin/approvals/channeladdress/add/",
-        "notices": "/admin/approvals/notice/", "channel-states": "/admin/approvals/channelstate/",
+        "messages": "/admin/approvals/message/", "channel-states": "/admin/approvals/channelstate/",
         "retention": "/admin/checkpoints/retentionpolicy/", "webhooks": "/admin/approvals/webhook/",
-        "deliveries": "/admin/approvals/delivery/",
     }  # fmt: skip
     sent_back = pages.pop("sent-back")
     return {

@@ -18,7 +18,7 @@ from agents.api.protocol.idempotency_keys import Key, do_once
 from agents.api.protocol.problems import Fault, answer_problem
 from agents.api.protocol.schemas import ApiSchema, Order, one_of, optional_one_of, or_null, refuse_unknown
 from agents.models import TokenScope
-from approvals.models import Attempt, Delivery, Webhook
+from approvals.models import Message, MessageAttempt, Webhook
 from approvals.models.webhook import TooManyWebhooks, WebhookRefused
 from approvals.outbound import targets
 from approvals.webhooks import outbox
@@ -30,6 +30,8 @@ NONE = "No such webhook"
 router = Router(tags=["webhooks"], auth=require_scope(TokenScope.HOOKS))
 WebhookId = PathEx[int, P(title="Webhook", description="The webhook's number.", example=3)]
 DELIVERY = "/{int:webhook_id}/deliveries/{int:delivery_id}"
+DELIVERED = "delivered"  # a message that was sent
+STATUSES = (Message.Status.PENDING, DELIVERED, Message.Status.FAILED)
 DISABLED = "The webhook is disabled: enable it first by POST to its enablings"
 
 
@@ -233,15 +235,15 @@ class DeliverySummary(ApiSchema):
 
     id: int
     """The delivery's number."""
-    message: str
+    message: str = Field(validation_alias="name")
     """The message's id, `webhook-id`: the same at each attempt."""
     kind: str
     """The event: gate.opened, gate.closed, gate.expired, gate.withdrawn, webhook.test."""
     gate: int | None = Field(validation_alias="gate_id")
     """The gate; null for a test."""
-    status: Annotated[str, one_of(Delivery.Status)]
+    status: Annotated[str, one_of(STATUSES)]
     """Whether it was delivered."""
-    result: str
+    result: str = Field(validation_alias="word")
     """The result of the last attempt: delivered, gone, http_503, timeout and the like; empty: none yet."""
     attempts: int
     """How often it was sent."""
@@ -251,6 +253,10 @@ class DeliverySummary(ApiSchema):
     """When the event happened."""
     finished_at: datetime | None
     """When it was delivered or given up."""
+
+    @staticmethod
+    def resolve_status(message: Message) -> str:
+        return DELIVERED if message.status == Message.Status.SENT else message.status
 
 
 class AttemptAnswer(ApiSchema):
@@ -272,7 +278,7 @@ class AttemptAnswer(ApiSchema):
     """How long it took."""
 
     @staticmethod
-    def resolve_seconds(attempt: Attempt) -> float | None:
+    def resolve_seconds(attempt: MessageAttempt) -> float | None:
         return attempt.duration.total_seconds() if attempt.duration is not None else None
 
 
@@ -283,7 +289,7 @@ class DeliveryHead(DeliverySummary):
     """Each attempt, the newest first."""
 
     @staticmethod
-    def resolve_log(delivery: Delivery) -> QuerySet[Attempt]:
+    def resolve_log(delivery: Message) -> QuerySet[MessageAttempt]:
         return delivery.log.order_by("-number")
 
 
@@ -310,9 +316,7 @@ class DeliveryFilter(Paging):
 
     example: ClassVar = {"status": "failed"}
 
-    status: Annotated[str, refuse_unknown("", *Delivery.Status.values)] = Field(
-        "", json_schema_extra=optional_one_of(*Delivery.Status.values)
-    )
+    status: Annotated[str, refuse_unknown("", *STATUSES)] = Field("", json_schema_extra=optional_one_of(*STATUSES))
     """Only those with this status."""
 
 
@@ -320,9 +324,9 @@ class DeliveryFilter(Paging):
 def list_deliveries(request: HttpRequest, webhook_id: WebhookId, asked: Query[DeliveryFilter]) -> HttpResponse:
     """Return the messages of a webhook, sent and queued, newest first."""
     webhook = webhook_or_404(request, webhook_id)
-    found = Delivery.objects.filter(webhook=webhook, pk__lt=asked.before).order_by("-pk")
+    found = Message.objects.filter(webhook=webhook, pk__lt=asked.before).order_by("-pk")
     if asked.status:
-        found = found.filter(status=asked.status)
+        found = found.filter(status=Message.Status.SENT if asked.status == DELIVERED else asked.status)
     return DeliveryPage.answer_rows(found, asked)
 
 
@@ -342,7 +346,7 @@ def send_delivery_again(request: HttpRequest, webhook_id: WebhookId, delivery_id
         delivery.refresh_from_db()
         return _answer_delivery(delivery)
 
-    if delivery.webhook.status != delivery.webhook.Status.ENABLED:
+    if not Webhook.objects.enabled().filter(pk=webhook_id).exists():
         return answer_problem(request, 409, f"{DISABLED}, then send this again.")
     return do_once(request, key, do)
 
@@ -359,18 +363,18 @@ def test_webhook(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpR
         if made is None:
             return answer_problem(request, 409, f"{DISABLED}, then test it.")
         location = f"/api/webhooks/{webhook.pk}/deliveries/{made.pk}"
-        return _answer_delivery(Delivery.objects.get(pk=made.pk), http_status=201, location=location)
+        return _answer_delivery(Message.objects.get(pk=made.pk), http_status=201, location=location)
 
     return do_once(request, key, do)
 
 
-def _delivery_or_404(request: HttpRequest, webhook: int, number: int) -> Delivery:
-    found = Delivery.objects.filter(webhook=webhook_or_404(request, webhook), pk=min(number, 2**63 - 1))
+def _delivery_or_404(request: HttpRequest, webhook: int, number: int) -> Message:
+    found = Message.objects.filter(webhook=webhook_or_404(request, webhook), pk=min(number, 2**63 - 1))
     delivery = found.select_related("webhook").first()
     if delivery is None:
         raise Http404("No such delivery")
     return delivery
 
 
-def _answer_delivery(delivery: Delivery, **how: Any) -> HttpResponse:
-    return answer_json(DeliveryHead.from_orm(delivery), body=bytes(delivery.body), **how)
+def _answer_delivery(delivery: Message, **how: Any) -> HttpResponse:
+    return answer_json(DeliveryHead.from_orm(delivery), body=bytes(delivery.body or b""), **how)

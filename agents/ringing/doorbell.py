@@ -69,9 +69,9 @@ def ring_for_verification(verification: int) -> bool:
     return _send("approvals.verify", [Bell(verification, current_app.conf.task_default_queue)])
 
 
-def ring_for_delivery(delivery: int) -> bool:
-    """Ask any worker to send a message to a webhook; as `ring`."""
-    return _send("approvals.deliver", [Bell(delivery, current_app.conf.task_default_queue)])
+def ring_for_webhook(webhook: int) -> bool:
+    """Ask any worker to send what is due to a webhook; as `ring`."""
+    return _send("approvals.deliver", [Bell(webhook, current_app.conf.task_default_queue)])
 
 
 def ring_for_notices() -> bool:

@@ -34,8 +34,9 @@ from agents.ringing.ring_pauses import RecentRings
 from agents.runner import version_upgrade
 from agents.threads import saving
 from approvals.assignments import claims, escalating
+from approvals.channels import webhook
 from approvals.decisions.undo_window import settle
-from approvals.models import Delivery, Escalation, Gate, GateClaim
+from approvals.models import Escalation, Gate, GateClaim
 from approvals.notifications import notifying
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import sealer
@@ -71,7 +72,7 @@ class Sweeper:
     verifying: RecentRings = field(default_factory=RecentRings)
     tried: RecentRings = field(default_factory=RecentRings)  # the runs that were tried out in another version
     alone: RecentRings = field(default_factory=RecentRings)  # external runs that were tried without their program
-    sent: RecentRings = field(default_factory=RecentRings)  # deliveries, by their attempts
+    sent: RecentRings = field(default_factory=RecentRings)  # webhooks, by what waits
     notified: RecentRings = field(default_factory=RecentRings)  # rings for notices, by what waits
     asked: RecentRings = field(default_factory=RecentRings)  # questions at gates, by their attempts
     unclosed: RecentRings = field(default_factory=RecentRings)  # gates that could not be closed, by their version
@@ -93,7 +94,7 @@ class Sweeper:
             "kept_waiting": self.ring_for_those_kept_waiting,
             "sealed": lambda: int(sealer.seal_once() is not None),
             "verifying": self.ring_for_verifications,
-            "sending": self.ring_for_deliveries,
+            "sending": self.ring_for_webhooks,
             "telling": self.ring_for_notices,
             "asked": self.ring_for_questions,
             "escalated": self.escalate,
@@ -156,9 +157,9 @@ class Sweeper:
         idle = Verification.objects.idle().values_list("pk", "token")
         return self.verifying.ring_for_each(idle, doorbell.ring_for_verification, most=AT_ONCE)
 
-    def ring_for_deliveries(self) -> int:
-        """Ring for messages to webhooks that are due and not in their pause; return how many there were."""
-        return self.sent.ring_for_each(Delivery.objects.first_due(), doorbell.ring_for_delivery, most=AT_ONCE)
+    def ring_for_webhooks(self) -> int:
+        """Ring for webhooks to which something is to be sent now; return how many there were."""
+        return self.sent.ring_for_each(webhook.waiting(), doorbell.ring_for_webhook, most=AT_ONCE)
 
     def ring_for_questions(self) -> int:
         """Ring for questions at gates that no worker has answered; return how many there were."""

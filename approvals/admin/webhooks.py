@@ -1,11 +1,10 @@
-"""Webhooks: made here, and controlled by buttons; the delivery log has each message, and each attempt to send it.
+"""Webhooks: made here, and controlled by buttons.
 
 Whoever manages webhooks in a team sees and controls that team's; for anybody else they do not exist.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -18,7 +17,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 
-from approvals.models import Delivery, Webhook
+from approvals.models import Webhook
 from approvals.outbound import targets
 from approvals.webhooks import outbox
 from checkpoints import actors
@@ -29,14 +28,10 @@ from checkpoints.admin.base import (
     ModelAdmin,
     ModelForm,
     NothingByHand,
-    ReadOnlyAdmin,
     TakesOrders,
     make_column,
     make_list_link,
-    make_page_link,
-    make_since_filter,
     make_value_filter,
-    number_of,
 )
 
 Order = Callable[[Any, Actor], tuple[int, str]]  # what came of it: a message's level and its words
@@ -161,7 +156,7 @@ def _remove(webhook: Webhook, by: Actor) -> tuple[int, str]:
 
 def _test(webhook: Webhook, by: Actor) -> tuple[int, str]:
     sent = outbox.test(webhook, by=by)
-    words = f"Test message {sent.message} is on its way: see the delivery log." if sent else "It is not enabled."
+    words = f"Test message {sent.name} is on its way: see the delivery log." if sent else "It is not enabled."
     return messages.INFO, words
 
 
@@ -182,7 +177,7 @@ class WebhookAdmin(MadeHere, ModelAdmin[Webhook]):
     ordering = ("team__name", "pk")
     change_form_template = "admin/approvals/webhook/change_form.html"
     host_of = make_column("host", "Host")  # without what may be secret in the rest of the address
-    deliveries = make_list_link("approvals_delivery", "delivery log", webhook="pk")
+    deliveries = make_list_link("approvals_message", "delivery log", webhook="pk")
 
     @admin.display(description="Agent")
     def about(self, webhook: Webhook) -> str:
@@ -246,87 +241,3 @@ class WebhookAdmin(MadeHere, ModelAdmin[Webhook]):
             "webhook": webhook, "secret": secret,
         }  # fmt: skip
         return TemplateResponse(request, "admin/approvals/webhook/secret.html", context)
-
-
-class OfWebhook(admin.SimpleListFilter):
-    """A filter by webhook."""
-
-    title = "webhook"
-    parameter_name = "webhook"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the webhooks of one's teams, removed ones too."""
-        known = Webhook.objects.filter(team__in=teams_of(request)).order_by("pk")
-        return [(str(webhook.pk), f"{webhook.pk}, {webhook.host}") for webhook in known]
-
-    def queryset(self, request: HttpRequest, queryset: models.QuerySet[Delivery]) -> models.QuerySet[Delivery]:
-        """Return the deliveries to the chosen webhook."""
-        wanted = number_of(self.value() or "")
-        return queryset if wanted is None else queryset.filter(webhook=wanted)
-
-
-@admin.register(Delivery)
-class DeliveryAdmin(OfOwnTeams, TakesOrders, ReadOnlyAdmin):
-    """The delivery log: each message with its result."""
-
-    list_display = ("id", "kind", "to", "status", "result", "attempts", "created_at", "next_attempt_at")
-    list_filter = (OfWebhook, "status", make_since_filter("created_at"))
-    list_select_related = ("webhook",)
-    search_fields = ("message",)
-    search_help_text = "A message's id, or gate:42"
-    readonly_fields = ("page", "last", "body_text")
-    change_form_template = "admin/approvals/delivery/change_form.html"
-    page = make_page_link("gate", "gate", "gate_id")
-
-    @admin.display(description="To")
-    def to(self, delivery: Delivery) -> str:
-        """Return the webhook's host."""
-        return delivery.webhook.host
-
-    @admin.display(description="Result")
-    def last(self, delivery: Delivery) -> str:
-        """Return the last result in words."""
-        return delivery.why or "-"
-
-    @admin.display(description="The message")
-    def body_text(self, delivery: Delivery) -> str:
-        """Return the message's body, indented; it is sent without the spaces."""
-        return json.dumps(json.loads(bytes(delivery.body)), indent=2)
-
-    def get_queryset(self, request: HttpRequest) -> models.QuerySet[Delivery]:
-        """Return the deliveries of one's own teams."""
-        found: models.QuerySet[Delivery] = super().get_queryset(request)
-        return found.filter(webhook__team__in=teams_of(request))
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: models.QuerySet[Delivery], term: str
-    ) -> tuple[models.QuerySet[Delivery], bool]:
-        """Find by the message's id, or the gate."""
-        if not term:
-            return queryset, False
-        gate = number_of(term, "gate:")
-        return queryset.filter(**({"gate": gate} if gate else {"message": term})), False
-
-    def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
-        """Return every field of one delivery."""
-        lines = ["kind", "message", "webhook", "page", "status", "last", "attempts", "next_attempt_at"]
-        return [*lines, "created_at", "finished_at", "body_text"]
-
-    def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
-        """Take the order to send a message again."""
-        return {"<int:delivery>/sendings": self.send_again}
-
-    def send_again(self, request: HttpRequest, delivery: int) -> HttpResponse:
-        """Have a message sent once more, under its id."""
-        found = get_object_or_404(self.get_queryset(request).select_related("webhook"), pk=delivery)
-        if found.send_again(by=actors.of_user(request.user)):
-            messages.success(request, "It is sent again, under the same id.")
-        else:
-            messages.warning(request, "Not sent again: it is already being sent, or its webhook is disabled.")
-        return redirect("admin:approvals_delivery_change", found.pk)
-
-    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
-        """Add the delivery's attempts."""
-        found = self.get_object(request, object_id)
-        attempts = found.log.order_by("-number") if found else ()
-        return super().change_view(request, object_id, form_url, {**(extra_context or {}), "attempts": attempts})

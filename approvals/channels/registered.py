@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from approvals.notifications import channel, log
 
-from . import browsers, slack_errors
+from . import browsers, slack_errors, webhook
 from .receipts import ITS
 from .slack import SlackChannel
 from .teams import Teams
@@ -31,3 +31,4 @@ def register() -> None:
     channel.register(SlackChannel())
     channel.register(Teams())
     channel.register(WebPush())
+    channel.register_family("webhook", webhook.find)

@@ -18,7 +18,7 @@ from django.contrib.auth.models import User
 from django.db.models.functions import Now
 
 from approvals.models import ChannelAddress
-from approvals.notifications.channel import NoticeAddress, Receipt, Result
+from approvals.notifications.channel import NoticeAddress, NoticeChannel, Receipt, Result
 from approvals.notifications.message import NoticeKind, NoticeMessage
 from approvals.outbound import signing
 
@@ -32,22 +32,17 @@ IN_SLACK = re.compile(r"[UWCGD][A-Z0-9]{5,}")  # the id of a person or a channel
 BY_MAIL = hashlib.sha256(b"e-mail").hexdigest()  # the mark of a person's row
 
 
-class SlackChannel:
-    """The channel."""
+class SlackChannel(NoticeChannel):
+    """The channel. A team may have an incoming webhook without any setting."""
 
     name = NAME
     label = "Slack"
     updates = True
-    at_once = 10
 
     @property
     def personal(self) -> bool:
         """Tell whether there is an app that could write to people."""
         return bool(settings.HOLDPOINT_SLACK_TOKEN)
-
-    def unfit(self) -> str:
-        """Say nothing: a team may have an incoming webhook without any setting."""
-        return ""
 
     def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[NoticeAddress]:
         """List the people whom the bot may find in Slack, and these teams' channels.

@@ -5,10 +5,9 @@ What was sent cannot be changed, so the end of a gate is a card of its own.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 
-from approvals.notifications.channel import NoticeAddress, Receipt, Result
+from approvals.notifications.channel import NoticeAddress, NoticeChannel, Receipt, Result
 from approvals.notifications.message import NoticeMessage
 from approvals.outbound import sending, signing
 
@@ -20,27 +19,16 @@ NAME = "teams"
 GONE = frozenset({404, 410})  # the workflow was removed
 
 
-class Teams:
+class Teams(NoticeChannel):
     """The channel."""
 
     name = NAME
     label = "Microsoft Teams"
     updates = True
-    personal = False
-    at_once = 10
-
-    def unfit(self) -> str:
-        """Say nothing: it takes no setting."""
-        return ""
 
     def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[NoticeAddress]:
         """List these teams' channels. A person has none."""
         return of_teams(NAME, teams)
-
-    @contextmanager
-    def session(self) -> Iterator[Teams]:
-        """Send several messages."""
-        yield self
 
     def send(self, message: NoticeMessage, to: NoticeAddress, *, key: str, earlier: str = "") -> Receipt:
         """Send one card."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
 
 from approvals.accounts import pushed
-from approvals.notifications.channel import NoticeAddress, Receipt, Result
+from approvals.notifications.channel import NoticeAddress, NoticeChannel, Receipt, Result
 from approvals.notifications.message import NoticeKind, NoticeMessage, Urgency
 from approvals.outbound import sending
 
@@ -29,14 +28,17 @@ TITLE, BODY = 120, 400  # characters; a push service takes 4,096 bytes, encrypte
 URGENCY = {Urgency.LOW: "low", Urgency.NORMAL: "normal", Urgency.HIGH: "high"}  # RFC 8030, 5.3
 
 
-class WebPush:
+class WebPush(NoticeChannel):
     """The channel."""
 
     name = NAME
     label = "Browser"
     updates = True
-    personal = True
     at_once = 20
+
+    @property
+    def personal(self) -> bool:
+        return True
 
     def unfit(self) -> str:
         """Say why this installation cannot push."""
@@ -54,11 +56,6 @@ class WebPush:
             )
             for each in found.annotate(zone=zone_of("user"))
         ]  # fmt: skip
-
-    @contextmanager
-    def session(self) -> Iterator[WebPush]:
-        """Send several messages."""
-        yield self
 
     def send(self, message: NoticeMessage, to: NoticeAddress, *, key: str, earlier: str = "") -> Receipt:
         """Encrypt one message for one browser, and hand it to its push service."""

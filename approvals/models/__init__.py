@@ -5,12 +5,11 @@ from .assignments.delegation import Delegation, LentPolicy, LentTeam
 from .assignments.escalation import Escalation
 from .assignments.reviewers import AddedTeam, Assignee
 from .decision import Decision
-from .delivery import Attempt, Delivery
 from .draft import Draft
 from .gate import Gate
 from .inbox import BulkItem, BulkOrder, SavedView, Snooze
 from .looking import Looking
-from .notifications import ChannelAddress, ChannelState, Notice, NoticeCursor, NotificationPreference
+from .notifications import ChannelAddress, ChannelState, Message, MessageAttempt, NoticeCursor, NotificationPreference
 from .outcome import Grant, Outcome
 from .owed_sample import OwedSample, take_owed_sample
 from .policy import Policy, ReviewingTeam
@@ -26,7 +25,6 @@ __all__ = [
     "AddedTeam",
     "AgentQuestion",
     "Assignee",
-    "Attempt",
     "BulkItem",
     "BulkOrder",
     "Calendar",
@@ -34,7 +32,6 @@ __all__ = [
     "ChannelState",
     "Decision",
     "Delegation",
-    "Delivery",
     "Draft",
     "Escalation",
     "Gate",
@@ -44,7 +41,8 @@ __all__ = [
     "LentPolicy",
     "LentTeam",
     "Looking",
-    "Notice",
+    "Message",
+    "MessageAttempt",
     "NoticeCursor",
     "NotificationPreference",
     "Outcome",

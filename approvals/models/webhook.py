@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Self
 
+from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.db import models, transaction
 from django.db.models import F, Q
@@ -18,6 +19,18 @@ from checkpoints.events import event_log
 
 OVERLAP = timedelta(days=1)  # after a rotation, during which messages are signed with the former secret too
 MOST = 20  # webhooks of one team: each gate sends a message to every one, with retries
+GONE, SECRET_LOST = "gone", "secret_lost"  # results of an attempt
+_CHANNEL = "webhook:"
+
+
+def channel_of(webhook: int) -> str:
+    """Return the name of the channel by which a webhook's messages are sent: each webhook has its own."""
+    return f"{_CHANNEL}{webhook}"
+
+
+def number_in(channel: str) -> int | None:
+    """Return the number of the webhook that a channel is named for; None for any other channel."""
+    return int(channel.removeprefix(_CHANNEL)) if channel.startswith(_CHANNEL) else None
 
 
 class WebhookRefused(Exception):
@@ -165,11 +178,28 @@ class Webhook(models.Model):
     def remove(self, *, by: Actor) -> bool:
         """Stop sending for good, and fail queued messages. False where it was removed before."""
         with transaction.atomic():
-            self.deliveries.all().give_up("removed")  # first: the same order of locks as in recording an attempt
+            self.messages.all().give_up(
+                "failed", "removed"
+            )  # first: the same order of locks as in recording an attempt
             if not self._move(Q(), status=Webhook.Status.REMOVED, reason=""):
                 return False
             self.say("webhook.removed", by=by)
         return True
+
+    def heard(self, result: str, *, delivered: bool) -> None:
+        """Record since when sending fails; disable one that wants no more, lost its key, or failed for days."""
+        row = Webhook.objects.filter(pk=self.pk)
+        if delivered:
+            row.filter(failing_since__isnull=False).update(failing_since=None)
+            return
+        row.filter(failing_since__isnull=True).update(failing_since=Now())
+        days = timedelta(days=settings.HOLDPOINT_WEBHOOKS_FAILING_DAYS)
+        if result == GONE:
+            self.disable(Webhook.Reason.GONE)
+        elif result == SECRET_LOST:
+            self.disable(Webhook.Reason.SECRET_LOST)
+        elif row.filter(failing_since__lt=Now() - days).exists():
+            self.disable(Webhook.Reason.FAILING)
 
     def say(self, kind: str, *, by: Actor, data: dict[str, object] | None = None) -> None:
         """Append an event of this webhook, in the caller's transaction."""

@@ -1,19 +1,20 @@
-"""The one interface of all channels: e-mail, Slack, Teams and Web Push differ only behind it.
+"""The one interface of all channels: e-mail, Slack, Teams, Web Push and webhooks differ only behind it.
 
-A channel is registered once, by name. It finds the addresses of people and teams, and sends one message to one address.
-A failure of the other side is data and never an exception: the receipt says whether to try again. Every channel runs
+A channel is registered once, by name, or with others of its family. It sends one message to one address; one that tells
+people finds their addresses, too, and a new one needs a class and its registration. A failure of the other side is
+data and never an exception: the receipt says whether to try again. Every channel that tells people runs
 tests/approvals/notifications/channel_contract.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
-from .message import NoticeMessage
+from django.conf import settings
 
 
 class Result(StrEnum):
@@ -42,6 +43,7 @@ class Receipt:
     word: str = ""
     reference: str = ""
     retry_after: float | None = None  # seconds that the other side asks for
+    answer: int | None = None  # the HTTP status of its answer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,51 +69,83 @@ class NoticeAddress:
 class ChannelSender(Protocol):
     """A session of a channel, by which several messages are sent."""
 
-    def send(self, message: NoticeMessage, to: NoticeAddress, *, key: str, earlier: str = "") -> Receipt:
+    def send(self, message: Any, to: Any, *, key: str, earlier: str = "") -> Receipt:
         """Send one message and return its receipt; raise nothing for what the other side does.
 
-        `key` is the same at each attempt of one notice, so that the other side can drop a second copy. `earlier`: the
-        references of the messages about the same gate to the same address, the oldest first, separated by blanks.
+        `message`: a NoticeMessage to a NoticeAddress; a webhook's bytes to nobody else. `key` is the same at each
+        attempt, so that the other side can drop a second copy. `earlier`: the references of the messages about the same
+        gate to the same address, the oldest first, separated by blanks.
         """
         ...
 
 
-class NoticeChannel(Protocol):
-    """One way to reach people."""
+class Channel:
+    """One way to send messages: a channel says what differs, and sends."""
 
-    name: str  # "email", "slack", "teams", "push": in rows, preferences and metrics; at most 12 characters
+    name: str  # "email", "slack", "teams", "push": in rows, preferences and metrics; at most 30 characters
+    at_once = 10  # messages that one session is given, at most, before others are looked for
+
+    @property
+    def connections(self) -> int:
+        """Return how many sessions send at the same time."""
+        return int(settings.HOLDPOINT_NOTICES_CONNECTIONS)
+
+    @property
+    def pauses(self) -> Sequence[float]:
+        """Return the seconds between the tries of a message."""
+        pauses: Sequence[float] = settings.HOLDPOINT_NOTICES_RETRIES
+        return pauses
+
+    @contextmanager
+    def session(self) -> Iterator[ChannelSender]:
+        """Open a session for several messages, which keeps connections inside of it. This one keeps none."""
+        yield self
+
+    def send(self, message: Any, to: Any, *, key: str, earlier: str = "") -> Receipt:
+        """Send one message; see ChannelSender."""
+        raise NotImplementedError
+
+    def ended(self, receipts: Sequence[Receipt]) -> bool:
+        """Hear what became of messages, in the transaction of its record; tell whether more may be sent."""
+        return True
+
+
+class NoticeChannel(Channel):
+    """One way to reach people: it knows who has an address in it."""
+
     label: str  # a text for pages
-    updates: bool  # whether a gate's end is told wherever the gate was told, as the message is changed in place
-    at_once: int  # messages that one session is given, at most, before what became of them is recorded
+    updates = False  # whether a gate's end is told wherever the gate was told, as the message is changed in place
 
     @property
     def personal(self) -> bool:
         """Tell whether single persons have addresses in it, and so choose what they are told by it."""
-        ...
+        return False
 
     def unfit(self) -> str:
         """Say why this installation cannot use the channel, as a sentence for operators; "" where it can."""
-        ...
+        return ""
 
     def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[NoticeAddress]:
         """List the addresses of these people and teams that messages may go to. One or two statements."""
-        ...
-
-    def session(self) -> AbstractContextManager[ChannelSender]:
-        """Open a session for several messages; connections are kept inside of it, and made when first needed."""
-        ...
+        raise NotImplementedError
 
 
 _channels: dict[str, NoticeChannel] = {}
+_families: dict[str, Callable[[str], Channel | None]] = {}
 
 
 def register(channel: NoticeChannel) -> None:
-    """Add a channel, or replace the one of this name."""
+    """Add a channel that tells people, or replace the one of this name."""
     _channels[channel.name] = channel
 
 
+def register_family(prefix: str, find: Callable[[str], Channel | None]) -> None:
+    """Add the channels whose names begin with `prefix:`; `find` returns one by its name, None where it is not there."""
+    _families[prefix] = find
+
+
 def channels() -> list[NoticeChannel]:
-    """List the channels that this installation can use, in the order of their registration."""
+    """List the channels that tell people and that this installation can use, in the order of their registration."""
     return [each for each in _channels.values() if not each.unfit()]
 
 
@@ -120,10 +154,13 @@ def personal() -> list[NoticeChannel]:
     return [each for each in channels() if each.personal]
 
 
-def named(name: str) -> NoticeChannel | None:
-    """Find a channel that this installation can use."""
+def named(name: str) -> Channel | None:
+    """Find a channel that may be sent by now."""
     found = _channels.get(name)
-    return found if found and not found.unfit() else None
+    if found is not None:
+        return None if found.unfit() else found
+    family = _families.get(name.partition(":")[0])
+    return family(name) if family else None
 
 
 def registered(name: str) -> NoticeChannel | None:

@@ -1,34 +1,36 @@
 """Sends what is due by one channel, for a few seconds: checks that it is still needed, sends it, records what came.
 
-One sender at a time has a channel, by a lease, and uses a few connections at once. It checks a notice when it is due:
-a gate that was decided meanwhile is told to nobody, and quiet hours put a notice off. What became of each message is
-recorded within TOGETHER. Between the other side's answer and that record a death makes a second copy, under the same
-key; nothing else does, and nothing makes a loss.
+One sender at a time has a channel, by a lease, and uses a few connections at once. It checks a message when it is due:
+a gate that was decided meanwhile is told to nobody, and quiet hours put a message off; what was written whole, as for a
+webhook, is sent as it is. An attempt is counted as its message is handed to a connection, a few at a time, so that a
+death counts none that was not under way. What became of each is recorded within TOGETHER. Between the other side's
+answer and that record a death makes a second copy, under the same key; nothing else does, and nothing makes a loss.
 """
 
 from __future__ import annotations
 
+import random
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 
 import structlog
-from django.conf import settings
+from django.db import transaction
 
-from approvals.models import ChannelAddress, ChannelState, Notice
-from approvals.models.notifications.notice import NoticeEnd, fields_of
-from approvals.webhooks import schedule
+from approvals.models import ChannelAddress, ChannelState, Message
+from approvals.models.notifications.message import MessageEnd, fields_of
 from checkpoints import crash_points
 
-from .channel import UNREACHED, ChannelSender, NoticeChannel, Receipt, Result, named
+from . import schedule
+from .channel import UNREACHED, Channel, ChannelSender, NoticeChannel, Receipt, Result, named
 from .due import Outgoing, prepare
 
 LEAST = 1.0  # seconds for which messages are sent that were taken
 TOGETHER = 0.05  # seconds for which receipts are gathered, since each record is a commit
-NOT_TRIED = Receipt(Result.LATER, "not_tried")
 FAULT = Receipt(Result.LATER, "fault")
 log = structlog.get_logger()
 
@@ -42,121 +44,145 @@ def deliver(name: str, *, seconds: float) -> int:
     state = ChannelState.objects.take(name) if channel else None
     if channel is None or state is None:
         return 0
-    done, result, until = 0, SliceResult(), time.monotonic() + seconds
-    many = settings.HOLDPOINT_NOTICES_CONNECTIONS
+    done, slice_ = 0, Slice(channel, time.monotonic() + seconds)
+    most = channel.at_once * channel.connections
     try:
-        with _sessions(channel, many) as sessions, ThreadPoolExecutor(many, thread_name_prefix="notices") as threads:
-            while state.renew() and not result.unreachable:
-                taken = Notice.objects.take(name, channel.at_once * many)
-                if not taken:
-                    break
-                crash_points.point("notices_taken")
-                lost = [each for each in taken if schedule.spent(each.attempts, settings.HOLDPOINT_NOTICES_RETRIES)]
-                prepared = prepare(channel, [each for each in taken if each not in lost])
-                ends = [NoticeEnd(each, Notice.Status.FAILED, "lost") for each in lost]
-                Notice.objects.end([*prepared.ends, *ends, *(_end(each, FAULT) for each in prepared.faults)])
-                # At least for a moment, however long it took to come here, or a busy machine would never send.
-                _send(prepared.outgoing, sessions, threads, result, max(until, time.monotonic() + LEAST))
+        with (
+            _sessions(channel) as sessions,
+            ThreadPoolExecutor(channel.connections, thread_name_prefix="messages") as threads,
+        ):
+            while taken := Message.objects.take(name, most):
+                crash_points.point("messages_taken")
+                _send(_prepared(channel, taken), sessions, threads, slice_)
                 done += len(taken)
-                if time.monotonic() > until:
+                last = len(taken) < most and taken[0].taken == 1  # one that killed others is taken alone
+                if last or slice_.over or time.monotonic() > slice_.until or not state.renew():
                     break
     finally:
-        state.release(reached=result.reached, word=result.word)
+        state.release(reached=slice_.reached, word=slice_.word)
     return done
 
 
-class SliceResult:
-    """The result of a slice of sending: whether it reached the other side at all."""
+def _prepared(channel: Channel, taken: Sequence[Message]) -> list[Outgoing]:
+    """Return what is to be sent now of messages that were taken, and end or put off the others."""
+    lost = [each for each in taken if schedule.spent(max(each.tries, each.taken - 1), channel.pauses)]
+    ends = [MessageEnd(each, Message.Status.FAILED, "lost", result="lost") for each in lost]
+    going = [each for each in taken if each not in lost]
+    outgoing = [Outgoing(each, bytes(each.body)) for each in going if each.body is not None]
+    if isinstance(channel, NoticeChannel) and going:
+        prepared = prepare(channel, going)
+        outgoing += prepared.outgoing
+        faults = Message.objects.hand_over(prepared.faults)
+        ends += [*prepared.ends, *(_end(channel, each, FAULT) for each in faults)]
+    Message.objects.end(ends)
+    return outgoing
 
-    def __init__(self) -> None:
-        self.reached: bool | None = None  # None where nothing was tried
-        self.word = ""
+
+@dataclass
+class Slice:
+    """The result of a slice of sending, which ends at `until`: whether it reached the other side at all."""
+
+    channel: Channel
+    until: float  # time.monotonic()
+    reached: bool | None = None  # None where nothing was tried
+    word: str = ""
+    closed: bool = False  # nothing more may be sent by the channel
 
     @property
-    def unreachable(self) -> bool:
-        return self.reached is False
+    def over(self) -> bool:
+        return self.closed or self.reached is False
 
     def heard(self, receipt: Receipt) -> None:
         """Note a receipt: one that the other side gave itself shows that it is there."""
-        if receipt.word == NOT_TRIED.word:
-            return
         if receipt.word not in UNREACHED:
             self.reached = True
         elif not self.reached:
             self.reached, self.word = False, receipt.word
 
 
-def _send(
-    outgoing: Sequence[Outgoing],
-    sessions: SimpleQueue[ChannelSender],
-    threads: Executor,
-    result: SliceResult,
-    until: float,
-) -> None:
-    """Send messages by several sessions at once, and record the receipts as they come, several in one statement."""
+def _send(outgoing: Sequence[Outgoing], sessions: SimpleQueue[ChannelSender], threads: Executor, result: Slice) -> None:
+    """Send messages by several sessions at once, and record the receipts as they come, several in one statement.
 
-    def one(out: Outgoing) -> Receipt:
-        if time.monotonic() > until or result.unreachable:
-            return NOT_TRIED  # others' turn comes first
-        sender = sessions.get()
-        try:
-            return sender.send(out.message, out.to, key=out.key, earlier=out.earlier)
-        except Exception:
-            log.exception("notice.not_sent", **fields_of(out.notice))
-            return FAULT
-        finally:
-            sessions.put(sender)
-
-    asked: dict[Future[Receipt], Outgoing] = {threads.submit(one, each): each for each in outgoing}
-    left = set(asked)
+    What is not handed over before the slice ends is given back: others' turn comes first.
+    """
+    # At least for a moment, however long it took to come here, or a busy machine would never send.
+    until = max(result.until, time.monotonic() + LEAST)
+    waiting, under_way = deque(outgoing), dict[Future[tuple[Receipt, float]], Outgoing]()
     try:
-        while left:
-            finished, left = wait(left, timeout=TOGETHER)
+        while waiting or under_way:
+            if waiting and (result.over or time.monotonic() > until):
+                idle = [message for out in waiting for message in out.notices]
+                Message.objects.end([MessageEnd(each, Message.Status.PENDING, each.word) for each in idle])
+                waiting.clear()
+            if room := waiting and result.channel.connections - len(under_way):
+                handed = [waiting.popleft() for _ in range(min(room, len(waiting)))]
+                held = Message.objects.hand_over([message for out in handed for message in out.notices])
+                crash_points.point("messages_handed_over")
+                under_way |= {threads.submit(_try, out, sessions): out for out in handed if out.notice in held}
+            finished, _ = wait(under_way, timeout=TOGETHER)
             if finished:
-                crash_points.point("notices_sent")
-                _record([(asked[each], each.result()) for each in finished], result)
+                crash_points.point("messages_sent")
+                _record([(under_way.pop(each), *each.result()) for each in finished], result)
     except BaseException:
-        for each in left:  # what nobody records is sent again, so it is not sent now
+        for each in under_way:  # what nobody records is sent again, so it is not sent now
             each.cancel()
         raise
 
 
+def _try(out: Outgoing, sessions: SimpleQueue[ChannelSender]) -> tuple[Receipt, float]:
+    """Send one message by a session that is free; return its receipt and the seconds that it took."""
+    sender = sessions.get()
+    began = time.monotonic()
+    try:
+        receipt = sender.send(out.message, out.to, key=out.key, earlier=out.earlier)
+    except Exception:
+        log.exception("message.not_sent", **fields_of(out.notice))
+        receipt = FAULT
+    finally:
+        sessions.put(sender)
+    return receipt, time.monotonic() - began
+
+
 @contextmanager
-def _sessions(channel: NoticeChannel, many: int) -> Iterator[SimpleQueue[ChannelSender]]:
-    """Open so many sessions of a channel for a slice; each is used by one thread at a time."""
+def _sessions(channel: Channel) -> Iterator[SimpleQueue[ChannelSender]]:
+    """Open the sessions of a channel for a slice; each is used by one thread at a time."""
     with ExitStack() as opened:
         free: SimpleQueue[ChannelSender] = SimpleQueue()
-        for _ in range(many):
+        for _ in range(channel.connections):
             free.put(opened.enter_context(channel.session()))
         yield free
 
 
-def _record(receipts: Sequence[tuple[Outgoing, Receipt]], result: SliceResult) -> None:
+def _record(receipts: Sequence[tuple[Outgoing, Receipt, float]], result: Slice) -> None:
     """Record receipts: what was sent, what is tried again and when, what is given up, and which addresses are gone."""
-    ends: list[NoticeEnd] = []
+    ends: list[MessageEnd] = []
     gone: dict[int, str] = {}
-    for out, receipt in receipts:
+    for out, receipt, seconds in receipts:
         result.heard(receipt)
         # A list cannot be changed when one of its gates ends.
-        kept = replace(receipt, reference="") if out.others else receipt
-        ends.extend(_end(each, kept) for each in out.notices)
-        if receipt.result is Result.GONE and out.to.id is not None:
+        lasting = replace(receipt, reference="") if out.others else receipt
+        ends.extend(_end(result.channel, each, lasting, seconds) for each in out.notices)
+        if receipt.result is Result.GONE and out.to is not None and out.to.id is not None:
             gone[out.to.id] = receipt.word
-        if receipt.word != NOT_TRIED.word:
-            log.info("notice.sent", result=receipt.result.value, word=receipt.word, **fields_of(out.notice))
-    Notice.objects.end(ends)
-    for address, word in gone.items():
-        ChannelAddress.objects.filter(pk=address).lose(word)
+        log.info("message.sent", result=receipt.result.value, word=receipt.word, **fields_of(out.notice))
+    with transaction.atomic():
+        Message.objects.end(ends)
+        for address, word in gone.items():
+            ChannelAddress.objects.filter(pk=address).lose(word)
+        result.closed |= not result.channel.ended([receipt for _, receipt, _ in receipts])
 
 
-def _end(notice: Notice, receipt: Receipt) -> NoticeEnd:
-    word = receipt.word[:30]
-    if receipt.word == NOT_TRIED.word:
-        return NoticeEnd(notice, Notice.Status.PENDING, notice.word, tried=False)
+def _end(channel: Channel, message: Message, receipt: Receipt, seconds: float | None = None) -> MessageEnd:
+    """Say what becomes of a message after an attempt; its `tries` are those before it."""
+    pause = 0.0
     if receipt.result is Result.SENT:
-        return NoticeEnd(notice, Notice.Status.SENT, reference=receipt.reference[:200])
-    pauses = settings.HOLDPOINT_NOTICES_RETRIES
-    pause = schedule.pause(notice.attempts, pauses, spread=0.0, asked=receipt.retry_after)
-    if receipt.result is Result.LATER and pause is not None:
-        return NoticeEnd(notice, Notice.Status.PENDING, word, pause=pause)
-    return NoticeEnd(notice, Notice.Status.FAILED, word)
+        status = Message.Status.SENT
+    else:
+        spread = random.uniform(-1, 1)  # noqa: S311 - no secret
+        later = schedule.pause(message.tries + 1, channel.pauses, spread=spread, asked=receipt.retry_after)
+        again = receipt.result is Result.LATER and later is not None
+        status, pause = (Message.Status.PENDING, later or 0.0) if again else (Message.Status.FAILED, 0.0)
+    return MessageEnd(
+        message, status, receipt.word, reference=receipt.reference, pause=pause,
+        result=receipt.word or receipt.result.value, answer=receipt.answer, seconds=seconds,
+    )  # fmt: skip

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from approvals.gates.lists.queues import MINE, ReaderReach
 from approvals.gates.reading import with_reviewers
-from approvals.models import Notice, NotificationPreference, Proposal
+from approvals.models import Message, NotificationPreference, Proposal
 
 from . import building, wanted_when
 from .channel import named
@@ -35,8 +35,8 @@ def write_due() -> int:
         for each in found:
             each.digest_next = wanted_when.next_digest(each, now)
         NotificationPreference.objects.bulk_update(found, ["digest_next"])
-        Notice.objects.bulk_create(
-            Notice(kind=NoticeKind.DIGEST, channel=CHANNEL, user_id=each.user_id, urgency=Urgency.LOW)
+        Message.objects.bulk_create(
+            Message(kind=NoticeKind.DIGEST, channel=CHANNEL, user_id=each.user_id, urgency=Urgency.LOW)
             for each in found
             if each.user.is_active
         )

@@ -17,9 +17,9 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from approvals.gates.reading import with_reviewers
-from approvals.models import Decision, Delegation, Gate, Notice, NotificationPreference, Outcome, Proposal
+from approvals.models import Decision, Delegation, Gate, Message, NotificationPreference, Outcome, Proposal
 from approvals.models.gate import WAYS
-from approvals.models.notifications.notice import NoticeEnd, fields_of
+from approvals.models.notifications.message import MessageEnd, fields_of
 from approvals.policy import authority
 from checkpoints.access.permissions import Ways, shown_in, teams_of
 from checkpoints.models import Event, Run, run
@@ -38,22 +38,25 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Outgoing:
-    """One message that is to be sent now. `others`: the notices that it settles beside its own, as a list does."""
+    """One message that is to be sent now. `others`: the notices that it settles beside its own, as a list does.
 
-    notice: Notice
-    message: NoticeMessage
-    to: NoticeAddress
+    `message`: a NoticeMessage, or the body of one that was written whole; that has no address but its channel.
+    """
+
+    notice: Message
+    message: Any
+    to: NoticeAddress | None = None
     earlier: str = ""
-    others: tuple[Notice, ...] = ()
+    others: tuple[Message, ...] = ()
 
     @property
-    def notices(self) -> list[Notice]:
+    def notices(self) -> list[Message]:
         """Return the notices that it settles."""
         return [self.notice, *self.others]
 
     @property
     def key(self) -> str:
-        """Return the name of the message: a list of other gates has another, or a reader would not see the second."""
+        """Return the key of the message: a list of other gates has another, or a reader would not see the second."""
         if not self.others:
             return self.notice.key
         listed = ",".join(str(each.pk) for each in self.notices)
@@ -65,18 +68,18 @@ class PreparedNotices:
     """The notices that are due, each with what becomes of it."""
 
     outgoing: list[Outgoing] = field(default_factory=list)
-    ends: list[NoticeEnd] = field(default_factory=list)  # of those that are not sent now
-    faults: list[Notice] = field(default_factory=list)  # those of which no message could be built
+    ends: list[MessageEnd] = field(default_factory=list)  # of those that are not sent now
+    faults: list[Message] = field(default_factory=list)  # those of which no message could be built
 
-    def drop(self, notice: Notice, word: str) -> None:
-        self.ends.append(NoticeEnd(notice, Notice.Status.DROPPED, word, tried=False))
+    def drop(self, notice: Message, word: str) -> None:
+        self.ends.append(MessageEnd(notice, Message.Status.DROPPED, word))
 
-    def put_off(self, notice: Notice, word: str, until: datetime, now: datetime) -> None:
+    def put_off(self, notice: Message, word: str, until: datetime, now: datetime) -> None:
         pause = max((until - now).total_seconds(), 1.0)
-        self.ends.append(NoticeEnd(notice, Notice.Status.PENDING, word, pause=pause, tried=False))
+        self.ends.append(MessageEnd(notice, Message.Status.PENDING, word, pause=pause))
 
 
-def prepare(channel: NoticeChannel, taken: Sequence[Notice]) -> PreparedNotices:
+def prepare(channel: NoticeChannel, taken: Sequence[Message]) -> PreparedNotices:
     """Check these notices and build the messages of those to be sent, in a fixed number of statements."""
     there, done, now = _Facts.of(channel, taken), PreparedNotices(), timezone.now()
     for notice in taken:
@@ -89,7 +92,7 @@ def prepare(channel: NoticeChannel, taken: Sequence[Notice]) -> PreparedNotices:
     return done
 
 
-def _check(notice: Notice, channel: NoticeChannel, there: _Facts, done: PreparedNotices, now: datetime) -> None:
+def _check(notice: Message, channel: NoticeChannel, there: _Facts, done: PreparedNotices, now: datetime) -> None:
     to = there.address(notice)
     if to is None:
         done.drop(notice, "no_account" if notice.kind == NoticeKind.RESET else "no_address")
@@ -107,7 +110,7 @@ def _check(notice: Notice, channel: NoticeChannel, there: _Facts, done: Prepared
 
 def _listed(outgoing: Sequence[Outgoing]) -> Iterator[Outgoing]:
     """Yield the messages, with many questions to one address as lists. What is urgent stays a message of its own."""
-    asked: dict[NoticeAddress, list[Outgoing]] = {}
+    asked: dict[NoticeAddress | None, list[Outgoing]] = {}
     for each in outgoing:
         if each.message.kind == NoticeKind.ASKED and each.message.urgency < Urgency.HIGH:
             asked.setdefault(each.to, []).append(each)
@@ -142,7 +145,7 @@ class _Facts:
     built: dict[tuple[int, str, int, str], NoticeMessage] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, channel: NoticeChannel, taken: Sequence[Notice]) -> _Facts:
+    def of(cls, channel: NoticeChannel, taken: Sequence[Message]) -> _Facts:
         named = {each.gate_id for each in taken if each.gate_id}
         gates = {gate.pk: gate for gate in with_reviewers(named)}
         asking = [gates[each.gate_id] for each in taken if each.gate_id in gates and each.kind in ASKING]
@@ -165,19 +168,19 @@ class _Facts:
             voted=voted,
             settings=NotificationPreference.objects.in_bulk(people),
             addresses={(a.person, a.team, a.id): a for a in channel.addresses(people=people, teams=teams)},
-            references=Notice.objects.references(gates),
+            references=Message.objects.references(gates),
             events=events,
             runs={each.pk: each for each in Run.objects.filter(pk__in=runs).select_related("plan")} if runs else {},
             away=_away([each for each in events.values() if each.kind == STANDS_IN]),
         )
 
-    def address(self, notice: Notice) -> NoticeAddress | None:
+    def address(self, notice: Message) -> NoticeAddress | None:
         return self.addresses.get((notice.user_id, notice.team_id, notice.address_id))
 
-    def earlier(self, notice: Notice) -> str:
+    def earlier(self, notice: Message) -> str:
         return self.references.get((notice.gate_id or 0, notice.channel, notice.user_id, notice.address_id), "")
 
-    def needless(self, notice: Notice, channel: NoticeChannel) -> str:
+    def needless(self, notice: Message, channel: NoticeChannel) -> str:
         """Say by a code why a notice is not needed any more; "" where it is."""
         kind, gate = NoticeKind(notice.kind), self.gates.get(notice.gate_id or 0)
         settings = self.settings.get(notice.user_id or 0)
@@ -202,22 +205,22 @@ class _Facts:
             return ""
         return "" if kind == NoticeKind.DECIDED and channel.updates and self.earlier(notice) else "not_wanted"
 
-    def _asks_to_act(self, notice: Notice) -> bool:
+    def _asks_to_act(self, notice: Message) -> bool:
         event = self.events.get(notice.event or 0)
         return notice.kind in (*ASKING, NoticeKind.HANDOVER) or (event is not None and event.kind == HANDED)
 
-    def _sees(self, notice: Notice) -> bool:
+    def _sees(self, notice: Message) -> bool:
         """Tell whether the person may see what the notice tells of."""
         if notice.gate_id:
             return (notice.gate_id, notice.user_id) in self.readers
         return not notice.run or (notice.run, notice.user_id) in self.run_readers
 
-    def settles(self, notice: Notice) -> datetime | None:
+    def settles(self, notice: Message) -> datetime | None:
         """Return when a decision takes effect that may be undone until then, where the notice asks for one."""
         gate = self.gates.get(notice.gate_id or 0)
         return gate.settles_at if gate is not None and notice.kind in ASKING else None
 
-    def quiet(self, notice: Notice, now: datetime) -> datetime | None:
+    def quiet(self, notice: Message, now: datetime) -> datetime | None:
         """Return the end of the person's quiet time where it keeps this notice back."""
         if notice.kind in AT_ONCE or notice.user_id is None:
             return None
@@ -225,7 +228,7 @@ class _Facts:
         critical = gate is not None and gate.risk == "critical" and notice.kind in ASKING
         return wanted_when.quiet_until(self.settings.get(notice.user_id), now, critical=critical)
 
-    def message(self, notice: Notice, now: datetime) -> NoticeMessage | None:
+    def message(self, notice: Message, now: datetime) -> NoticeMessage | None:
         """Build the notice's message; None where there is nothing to tell any more."""
         kind = NoticeKind(notice.kind)
         if kind == NoticeKind.DIGEST:
@@ -256,7 +259,7 @@ class _Facts:
             self.built[key] = replace(built, reason=building.reason_for(kind, gate, again=again, handed=handed, by=by))
         return self.built[key]
 
-    def _of_account(self, kind: NoticeKind, notice: Notice) -> NoticeMessage | None:
+    def _of_account(self, kind: NoticeKind, notice: Message) -> NoticeMessage | None:
         user, event = notice.user, self.events.get(notice.event or 0)
         if kind == NoticeKind.RESET:
             return account.of_new_password(user) if user and user.has_usable_password() else None

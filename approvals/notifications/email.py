@@ -24,7 +24,7 @@ from django.template.loader import render_to_string
 from approvals.models import Profile
 from approvals.presentation.text.untrusted import person
 
-from .channel import UNREACHED, NoticeAddress, Receipt, Result
+from .channel import UNREACHED, NoticeAddress, NoticeChannel, Receipt, Result
 from .message import NoticeMessage, write_moment
 
 NAME = "email"
@@ -37,18 +37,16 @@ OURS = {  # beside those of each mail; RFC 3834, and what Exchange reads
 }
 
 
-class Email:
-    """The channel. The address is the account's own."""
+class Email(NoticeChannel):
+    """The channel. The address is the account's own. Without a server mails become files, see EMAIL_URL."""
 
     name = NAME
     label = "e-mail"
-    updates = False
-    personal = True
     at_once = 25
 
-    def unfit(self) -> str:
-        """Say why no mail can be sent; always "", as without a server mails become files, see EMAIL_URL."""
-        return ""
+    @property
+    def personal(self) -> bool:
+        return True
 
     def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[NoticeAddress]:
         """List these people's addresses, without those of accounts that are switched off."""

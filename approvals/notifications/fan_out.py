@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Q
-from django.db.models.functions import Now
 from django.utils import timezone
 
 from approvals.gates.reading import with_reviewers
-from approvals.models import AddedTeam, Decision, Gate, Notice, NoticeCursor, NotificationPreference
-from approvals.models.notifications.notice import known_to
+from approvals.models import AddedTeam, Decision, Gate, Message, NoticeCursor, NotificationPreference
+from approvals.models.notifications.message import FREE, known_to
 from approvals.policy import authority
 from checkpoints import crash_points
 from checkpoints.events.commit_order import Cursor, events_after, settled_events
@@ -62,8 +60,9 @@ def fan_out() -> int:
         if not NoticeCursor.move(cursor, Cursor.from_event(told[-1].event)):
             return 0
         for how, gates in over.items():
-            Notice.objects.filter(gate__in=gates, kind__in=(NoticeKind.ASKED, NoticeKind.REMINDER)).drop(how)
-        Notice.objects.move(batch.moved_reminders())
+            asking = Message.objects.filter(FREE, gate__in=gates, kind__in=(NoticeKind.ASKED, NoticeKind.REMINDER))
+            asking.give_up(Message.Status.DROPPED, how)
+        Message.objects.move(batch.moved_reminders())
         insert_rows(made)
         crash_points.point("notices_written")
     return len(told)
@@ -90,7 +89,7 @@ class NoticeBatch:
     teams: dict[int, list[int]]  # by gate: its own, and those added to its reviewers
     shared: dict[tuple[int, str], list[NoticeAddress]]  # by team and channel
     channels: Sequence[NoticeChannel]
-    reminders: list[Notice]  # that wait, of the gates of which others may decide from now on, or by another time
+    reminders: list[Message]  # that wait, of the gates of which others may decide from now on, or by another time
     reminded: set[tuple[int | None, int | None]]  # (gate, person) who has one that waits
     anew: dict[int, set[int]]  # by gate: who is asked from now on, and was not before these events
     pending: set[tuple[int | None, int | None]]  # (gate, person) whom a message waits for that asks them
@@ -128,7 +127,7 @@ class NoticeBatch:
         rows = NotificationPreference.objects.in_bulk(people) if people else {}
         anew = _newly_asked(told, gates, deciders)
         moved = {each.gate for each in told if each.asks and each.event.kind != OPENED} & set(gates)
-        waiting = Notice.objects.pending().filter(gate__in=moved, kind=NoticeKind.REMINDER)
+        waiting = Message.objects.pending().filter(gate__in=moved, kind=NoticeKind.REMINDER)
         reminders = list(waiting) if moved else []
         return cls(
             told=told, gates=gates, runs=runs, deciders=deciders, voted=voted, known=known, settings=rows,
@@ -144,16 +143,16 @@ class NoticeBatch:
         over = [self.gates[each.gate] for each in self.told if each.event.kind in ENDED and each.gate in self.gates]
         return {how: [gate.pk for gate in over if gate.status == how] for how in {gate.status for gate in over}}
 
-    def notices(self) -> list[Notice]:
+    def notices(self) -> list[Message]:
         """Return the notices to write, each once."""
-        made: dict[tuple[object, ...], Notice] = {}
+        made: dict[tuple[object, ...], Message] = {}
         for told in self.told:
             for notice in self._of(told):
                 key = (notice.event, notice.kind, notice.channel, notice.user_id, notice.team_id, notice.address_id)
                 made.setdefault(key, notice)
         return list(made.values())
 
-    def _of(self, told: ToldEvent) -> Iterator[Notice]:
+    def _of(self, told: ToldEvent) -> Iterator[Message]:
         kind, gate = told.event.kind, self.gates.get(told.gate or 0)
         if kind == FAILED:
             yield from self._failed(told)
@@ -186,7 +185,7 @@ class NoticeBatch:
             for person in {who for at, who in self.voted if at == gate.pk} | {_starter(gate.run) or 0}:
                 yield from self._each(told, gate, NoticeKind.MY_RUN, person)
 
-    def _asked(self, told: ToldEvent, gate: Gate) -> Iterator[Notice]:
+    def _asked(self, told: ToldEvent, gate: Gate) -> Iterator[Message]:
         """Ask those who may decide and were not asked before; plan a reminder for all of whom none waits."""
         known = self.known.setdefault(gate.pk, set())
         for person in sorted(self.deciders[gate.pk]):
@@ -218,7 +217,7 @@ class NoticeBatch:
                 found[row.pk] = max(due, self.now)
         return found
 
-    def _ended(self, told: ToldEvent, gate: Gate) -> Iterator[Notice]:
+    def _ended(self, told: ToldEvent, gate: Gate) -> Iterator[Message]:
         """Tell those who were asked, whoever started the run, and each place that shows that the gate is open."""
         by, starter = told.actor, _starter(gate.run)
         asked = self.known.get(gate.pk, set())
@@ -239,7 +238,7 @@ class NoticeBatch:
         """List the places in a channel where the gate is told to its team and to those added to its reviewers."""
         return [each for team in self.teams[gate.pk] for each in self.shared.get((team, name), ())]
 
-    def _failed(self, told: ToldEvent) -> Iterator[Notice]:
+    def _failed(self, told: ToldEvent) -> Iterator[Message]:
         run = self.runs.get(told.event.run_id or 0)
         starter = _starter(run) if run else None
         if run and starter and starter != told.actor:
@@ -248,7 +247,7 @@ class NoticeBatch:
     def _each(
         self, told: ToldEvent, gate: Gate | None, kind: NoticeKind, person: int, *, run: int | None = None,
         due: datetime | None = None,
-    ) -> Iterator[Notice]:  # fmt: skip
+    ) -> Iterator[Message]:  # fmt: skip
         """Return the person's notice by each channel and address by which they want this kind."""
         for channel in self.channels:
             if wanted_when.wants(self.settings.get(person), kind, channel.name, gate.risk if gate else "medium"):
@@ -258,11 +257,11 @@ class NoticeBatch:
     def _notice(
         self, told: ToldEvent, kind: NoticeKind, to: NoticeAddress, gate: Gate | None, *, run: int | None = None,
         due: datetime | None = None,
-    ) -> Notice:  # fmt: skip
+    ) -> Message:  # fmt: skip
         urgency = wanted_when.urgency(
             gate.risk if gate else "medium", gate.deadline if gate else None, kind=kind, now=due or self.now
         )
-        return Notice(
+        return Message(
             event=told.event.pk, kind=kind, channel=to.channel, user_id=to.person, team_id=to.team, address_id=to.id,
             gate_id=gate.pk if gate else None, run=run, urgency=urgency, next_attempt_at=due or self.now,
         )  # fmt: skip
@@ -283,8 +282,8 @@ def _newly_asked(
 def _waiting_for(gates: Collection[int]) -> set[tuple[int | None, int | None]]:
     if not gates:
         return set()
-    free = Q(busy_until__isnull=True) | Q(busy_until__lt=Now())  # one that somebody sends may be dropped just now
-    asking = Notice.objects.pending().filter(free, gate__in=gates, kind=NoticeKind.ASKED)
+    # One that somebody sends may be dropped just now.
+    asking = Message.objects.pending().filter(FREE, gate__in=gates, kind=NoticeKind.ASKED)
     return set(asking.values_list("gate_id", "user_id"))
 
 

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from approvals.models import Gate, Notice
+from approvals.models import Gate, Message
 from approvals.presentation.text.untrusted import person, plain
 from checkpoints.models import Run
 
@@ -34,7 +34,7 @@ WORDS: dict[str, str] = {
     "no_account": "no account with a password has the address that was typed",
     "nothing": "nothing was waiting",
     "back": "the person is not away any more",
-    "removed": "the gate was removed",
+    "removed": "the gate or the address was removed",
     "quiet": "quiet hours",
     "settling": "a decision may still be undone",
     "bad_address": "the address is not valid",
@@ -44,7 +44,11 @@ WORDS: dict[str, str] = {
     "timeout": "the server took too long",
     "cut": "the connection was cut",
     "sign_in": "the server refused the sign-in",
-    "lost": "the program that sent it stopped each time",
+    "lost": "the program that sent it stopped, and nobody knows whether it arrived",
+    "sent": "it was taken",
+    "delivered": "it was taken",
+    "gone": "the server answered 410: it takes no more messages",
+    "later": "it was not taken",
     "fault": "an error in Holdpoint, see the logs",
 }
 
@@ -93,7 +97,7 @@ def of_gate(rows: Iterable[Mapping[str, Any]]) -> list[LogEntry]:
 def of_person(user: User) -> list[LogEntry]:
     """Return what a person was told lately, the newest first; of a gate that they may not see any more its kind."""
     now = timezone.now()
-    found = list(Notice.objects.filter(user=user).order_by("-id")[:SHOWN])
+    found = list(Message.objects.filter(user=user).order_by("-id")[:SHOWN])
     gates = Gate.objects.visible_to(user).select_related("run__plan").defer("run__plan__body")
     seen = gates.in_bulk({each.gate_id for each in found if each.gate_id})
     return [
@@ -109,11 +113,15 @@ def of_person(user: User) -> list[LogEntry]:
 
 
 def clear() -> None:
-    """Delete notices older than the setting, CLEARED at a time."""
-    kept = timedelta(days=settings.HOLDPOINT_NOTICES_KEEP_DAYS)
-    old = Notice.objects.outlived(kept).order_by("created_at").values_list("pk", flat=True)[:CLEARED]
-    while numbers := list(old.all()):
-        Notice.objects.filter(pk__in=numbers).delete()
+    """Delete messages older than the settings, with their attempts, CLEARED at a time."""
+    people, webhooks = Message.objects.to_people(), Message.objects.to_webhooks()
+    for sent, days in (
+        (people, settings.HOLDPOINT_NOTICES_KEEP_DAYS),
+        (webhooks, settings.HOLDPOINT_WEBHOOKS_KEEP_DAYS),
+    ):
+        old = sent.outlived(timedelta(days=days)).order_by("created_at").values_list("pk", flat=True)[:CLEARED]
+        while numbers := list(old.all()):
+            Message.objects.filter(pk__in=numbers).delete()
 
 
 def _label(name: str) -> str:

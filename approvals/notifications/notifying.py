@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 import structlog
 
+from approvals.models import Message
+from approvals.models.notifications.message import DUE
 from checkpoints.events.commit_order import Horizon
 from checkpoints.postgresql.sql import run_sql
 
@@ -21,19 +23,6 @@ ROUNDS = 40  # transactions of a slice that turn events into notices
 log = structlog.get_logger()
 _bells: list[Callable[[], bool]] = []
 
-# The channels by which something is to be sent now, and by which nobody sends.
-_DUE = """
-SELECT known.channel FROM unnest($1::text[]) known (channel)
-WHERE EXISTS (
-  SELECT FROM unnest(ARRAY[0, 1, 2]) level CROSS JOIN LATERAL (
-    SELECT id FROM approvals_notice notice
-    WHERE notice.channel = known.channel AND urgency = level AND status = 'pending'
-      AND next_attempt_at <= statement_timestamp() AND (busy_until IS NULL OR busy_until < statement_timestamp())
-    ORDER BY next_attempt_at LIMIT 1) due)
-AND NOT EXISTS (
-  SELECT FROM approvals_channelstate state WHERE state.channel = known.channel
-    AND greatest(busy_until, paused_until) > statement_timestamp())
-"""
 # A number that changes whenever somebody did something about it, and whether anything waits. Each part reads along an
 # index to the first row: with EXISTS in place of LIMIT, the first would read all events.
 _WAITING = f"""
@@ -43,7 +32,7 @@ SELECT coalesce((SELECT event FROM place), 0) + coalesce((SELECT sum(token) FROM
   OR (SELECT id FROM checkpoints_event WHERE NOT kind = 'checkpoint.saved' AND xid < {Horizon.template}
       AND (xid, id) > ((SELECT xid FROM place), (SELECT event FROM place)) ORDER BY xid, id LIMIT 1) IS NOT NULL
   OR EXISTS (SELECT FROM approvals_notificationpreference WHERE digest_next <= statement_timestamp())
-  OR EXISTS ({_DUE})
+  OR EXISTS ({DUE})
 """  # noqa: S608 - constants
 
 
@@ -65,7 +54,7 @@ def run_slice() -> None:
         if not fan_out.fan_out():
             break
     digest.write_due()
-    for (channel,) in run_sql(_DUE, [_names()]):  # of most slices there is none: each one's lease takes three commits
+    for channel, _ in Message.objects.due_channels(_names()):
         try:
             delivering.deliver(channel, seconds=SLICE)
         except Exception:  # one channel's fault keeps no other one from sending

@@ -28,24 +28,6 @@ DELIVERED, GONE = "delivered", "gone"
 ANSWER = 8192  # bytes of an answer that are read, so that a receiver can finish a short one
 AFTERWARDS = 1.0  # seconds for reading them
 ALWAYS = {"user-agent": "Holdpoint-Webhooks/1", "content-type": "application/json"}
-# Result code -> words for people. Codes like http_404 are put into words elsewhere.
-WORDS = {
-    DELIVERED: "The receiver took it.",
-    GONE: "The receiver answered 410: it accepts no more messages.",
-    "bad_address": "The address may not be sent to any more.",
-    "not_https": "The address is not encrypted.",
-    "dns_failed": "The host name could not be resolved.",
-    "private_address": "The host's name leads to a private address.",
-    "refused": "Nobody answers there.",
-    "tls_failed": "No encrypted connection: the certificate does not fit, or is not trusted.",
-    "timeout": "The receiver took too long.",
-    "cut": "The connection was cut before an answer came.",
-    "bad_answer": "Invalid response.",
-    "redirected": "The receiver answered that it is elsewhere; redirects are not followed.",
-    "secret_lost": "The key that the webhook's secret was made with is gone.",
-    "lost": "The worker that sent it stopped. It is unknown whether the message arrived.",
-    "removed": "The webhook was removed.",
-}
 
 
 class NotSent(Exception):

@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 
 from approvals.accounts import pushed
 from approvals.channels import browsers, slack, vapid
-from approvals.models import ChannelAddress, Notice
+from approvals.models import ChannelAddress, Message
 from approvals.notifications import log
 from approvals.notifications.channel import NoticeChannel
 from approvals.notifications.message import NoticeKind
@@ -95,7 +95,7 @@ class ShownAddress(NamedTuple):
 def pushing(context: Context) -> dict[str, Any]:
     """Return the key under which browsers subscribe, "" where none can, and the reader's browsers."""
     found = list(browsers.listed(_reader(context)))
-    sent = Notice.objects.filter(address__in=[each.pk for each in found], status=Notice.Status.SENT)
+    sent = Message.objects.filter(address__in=[each.pk for each in found], status=Message.Status.SENT)
     reached = dict(sent.values_list("address").annotate(at=Max("finished_at")))
     there = dict(pushed.reachable().filter(pk__in=[each.pk for each in found]).values_list("pk", "signed_in"))
     shown = [

@@ -17,7 +17,7 @@ from approvals.decisions.lost_race import changes_since
 from approvals.gates.lists.queue_filters import QueueFilters
 from approvals.gates.lists.queues import MINE
 from approvals.live import page_frame
-from approvals.models import Decision, GateVisit, Notice
+from approvals.models import Decision, GateVisit, Message
 from approvals.notifications import log
 from approvals.policy import step_up
 from approvals.presentation.gate_page.filled import drafted
@@ -42,7 +42,7 @@ def page(request: HttpRequest, gate_id: int) -> HttpResponse:
     shown, reader = shown_or_404(request, gate_id), reader_of(request)
     if is_visit(request):
         if shown.unopened:
-            Notice.objects.opened(gate_id, by=reader)
+            Message.objects.opened(gate_id, by=reader)
         if time_zones.COOKIE not in request.COOKIES:  # no script, which else says what is in sight
             GateVisit.objects.look(gate_id, by=reader, proposal=shown.gate.proposal)
     return show(request, drafted(shown, reader))

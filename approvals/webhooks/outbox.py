@@ -6,30 +6,44 @@ must not get what was meant for a reviewer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from approvals.models import AgentQuestion, Delivery, Gate, Webhook
+from approvals.models import AgentQuestion, ChannelState, Gate, Message, Webhook
+from approvals.models.webhook import channel_of
 from checkpoints.actors import Actor
-from checkpoints.layout.rows import new_id
 from checkpoints.models import Checkpoint
-from checkpoints.postgresql.prepared_rows import prepared_statement
+from checkpoints.postgresql.prepared_rows import insert_rows, prepared_statement
 from checkpoints.values.canonical_json import encode_canonical
 
-from . import ringing
-
 TEST = "webhook.test"
-CLEARED = 1000  # rows a transaction
+Bell = Callable[[int], bool]
+_bells: list[Bell] = []
+
+
+def register(bell: Bell) -> None:
+    """Register a function that wakes a worker: it gets a webhook's number, and returns whether a message went out.
+
+    Without any, the sweeper finds what is due.
+    """
+    if bell not in _bells:
+        _bells.append(bell)
+
+
+def ring(webhooks: Iterable[int]) -> None:
+    """Wake a worker for each of these; where one call fails, the rest are left to the sweeper."""
+    for number in webhooks:
+        if not all(bell(number) for bell in _bells):
+            return
 
 
 def tell(gate: Gate, kind: str, *, at: datetime, ended: str = "") -> None:
-    """Write a delivery of `kind`, the gate's event, for each webhook that listens. In the caller's transaction.
+    """Write a message of `kind`, the gate's event, for each webhook that listens. In the caller's transaction.
 
     `ended`: the kind of the outcome. A webhook gets one message of each kind for a gate.
     """
@@ -38,7 +52,7 @@ def tell(gate: Gate, kind: str, *, at: datetime, ended: str = "") -> None:
 
 
 def tell_question(gate: Gate, question: AgentQuestion, *, kind: str) -> None:
-    """Write a delivery of a question to the gate's agent for each webhook that listens; each question is told once."""
+    """Write a message of a question to the gate's agent for each webhook that listens; each question is told once."""
     hooks = _listening(gate.team_id, gate.run.plan.agent)
     if hooks:
         said = {
@@ -72,30 +86,22 @@ def _tell(gate: Gate, kind: str, hooks: Sequence[Webhook], *, at: datetime, ende
     _write(hooks, kind, said, at=at, gate=gate)
 
 
-def test(webhook: Webhook, *, by: Actor) -> Delivery | None:
+def test(webhook: Webhook, *, by: Actor) -> Message | None:
     """Send a test message; None where the webhook is not enabled."""
     with transaction.atomic():
         if not Webhook.objects.enabled().filter(pk=webhook.pk).exists():
             return None
         webhook.say("webhook.tested", by=by)
+        ChannelState.objects.wake(channel_of(webhook.pk))
         [made] = _write([webhook], TEST, {"webhook": webhook.pk}, at=datetime.now(UTC), gate=None)
     return made
 
 
-def clear() -> None:
-    """Delete deliveries older than the setting, with their attempts, CLEARED at a time."""
-    kept = timedelta(days=settings.HOLDPOINT_WEBHOOKS_KEEP_DAYS)
-    old = Delivery.objects.outlived(kept).order_by("created_at").values_list("pk", flat=True)[:CLEARED]
-    while numbers := list(old.all()):
-        Delivery.objects.filter(pk__in=numbers).delete()
-
-
 def _write(
-    hooks: Sequence[Webhook], kind: str, said: Mapping[str, Any], *, at: datetime, gate: Gate | None
-) -> list[Delivery]:
-    body = encode_canonical({"type": kind, "timestamp": at.astimezone(UTC).isoformat(), "data": dict(said)})
-    made = Delivery.objects.bulk_create(
-        Delivery(webhook=hook, gate=gate, kind=kind, body=body, message=f"msg_{new_id().hex}") for hook in hooks
-    )
-    transaction.on_commit(partial(ringing.ring, [each.pk for each in made]))
-    return made
+    hooks: Sequence[Webhook], kind: str, data: Mapping[str, Any], *, at: datetime, gate: Gate | None
+) -> list[Message]:
+    body = encode_canonical({"type": kind, "timestamp": at.astimezone(UTC).isoformat(), "data": dict(data)})
+    messages = [Message.for_webhook(hook, kind, body, gate=gate) for hook in hooks]
+    insert_rows(messages)
+    transaction.on_commit(partial(ring, [hook.pk for hook in hooks]))
+    return messages

@@ -36,7 +36,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from agents.access import address_of
 from approvals.accounts import factors, preferences, sign_ins
 from approvals.accounts.factors import ProofMethod
-from approvals.models import Notice
+from approvals.models import Message
 from approvals.notifications import email, notifying
 from approvals.notifications.message import NoticeKind, Urgency
 from approvals.views.access import private, reader_of
@@ -219,8 +219,8 @@ class ResetForm(ResetPasswordForm):
 
     def save(self, request: HttpRequest, **_more: Any) -> str:
         """Write a notice for each account. One without an account takes as long, and is dropped by the worker."""
-        link = partial(Notice, kind=NoticeKind.RESET, channel=email.NAME, urgency=Urgency.HIGH)
-        Notice.objects.bulk_create([link(user=user) for user in self.users] or [link()])
+        link = partial(Message, kind=NoticeKind.RESET, channel=email.NAME, urgency=Urgency.HIGH)
+        Message.objects.bulk_create([link(user=user) for user in self.users] or [link()])
         notifying.ring()
         return str(self.cleaned_data["email"])
 

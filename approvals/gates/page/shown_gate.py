@@ -19,7 +19,7 @@ from approvals.models import (
     Gate,
     GateVisit,
     Grant,
-    Notice,
+    Message,
     Outcome,
     Proposal,
     ReviewingTeam,
@@ -83,7 +83,8 @@ SELECT told FROM (
       'last_name', coalesce(person.last_name, ''))) told
   FROM approvals_notice notice LEFT JOIN auth_user person ON person.id = notice.user_id
   LEFT JOIN approvals_channeladdress address ON address.id = notice.address_id AND notice.user_id IS NULL
-  WHERE notice.gate_id = %s AND notice.status <> 'dropped' AND (notice.kind <> 'reminder' OR notice.status <> 'pending')
+  WHERE notice.gate_id = %s AND notice.webhook_id IS NULL AND notice.status <> 'dropped'
+    AND (notice.kind <> 'reminder' OR notice.status <> 'pending')
   ORDER BY notice.id DESC LIMIT 60) latest ORDER BY id
 """
 _ACCESS = """
@@ -215,7 +216,7 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind, listed: bool) -> BatchState
         looked_twice=second_look.recent(user).values("second_look"),
         beside=statement(pk, seen.values("pk").query.sql_with_params()),
         told=(_TOLD, [pk]),
-        unopened=Notice.objects.unopened(user).filter(gate=pk).values("pk")[:1],
+        unopened=Message.objects.unopened(user).filter(gate=pk).values("pk")[:1],
         late=Unrun.objects.late().filter(gate=pk).values("pk"),
     )
 

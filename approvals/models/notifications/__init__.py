@@ -1,6 +1,15 @@
 from .address import ChannelAddress
-from .notice import Notice, NoticeEnd
-from .notifier import ChannelState, NoticeCursor
+from .channel_state import ChannelState
+from .cursor import NoticeCursor
+from .message import Message, MessageAttempt, MessageEnd
 from .preference import NotificationPreference
 
-__all__ = ["ChannelAddress", "ChannelState", "Notice", "NoticeCursor", "NoticeEnd", "NotificationPreference"]
+__all__ = [
+    "ChannelAddress",
+    "ChannelState",
+    "Message",
+    "MessageAttempt",
+    "MessageEnd",
+    "NoticeCursor",
+    "NotificationPreference",
+]

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals.accounts import preferences
-from approvals.models import Notice, NotificationPreference
+from approvals.models import Message, NotificationPreference
 from approvals.notifications import changing, log, notifying
 from approvals.notifications.channel import channels
 from approvals.notifications.message import NoticeKind
@@ -50,7 +50,7 @@ def test(request: HttpRequest) -> HttpResponse:
     reader, name = reader_of(request), make_storable(request.POST.get("channel", ""))
     chosen = next((each for each in channels() if each.name == name), None)
     found = [each for each in chosen.addresses(people=[reader.pk]) if each.person == reader.pk] if chosen else []
-    lately = Notice.objects.filter(
+    lately = Message.objects.filter(
         user=reader, channel=name, kind=NoticeKind.TEST, created_at__gt=Now() - timedelta(minutes=10)
     ).count()
     if not found:
@@ -58,8 +58,8 @@ def test(request: HttpRequest) -> HttpResponse:
     elif lately >= TESTS * len(found):
         refused = "You sent several test messages just now. See below what became of them."
     else:
-        Notice.objects.bulk_create(
-            Notice(kind=NoticeKind.TEST, channel=name, user=reader, address_id=each.id, urgency=2) for each in found
+        Message.objects.bulk_create(
+            Message(kind=NoticeKind.TEST, channel=name, user=reader, address_id=each.id, urgency=2) for each in found
         )
         notifying.ring()
         return HttpResponseRedirect(reverse("notifications") + "?tested#log", status=303)

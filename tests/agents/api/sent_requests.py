@@ -13,7 +13,7 @@ import jsonschema  # type: ignore[import-untyped]
 from django.contrib.auth.models import User
 
 from agents.api.interface import api
-from approvals.models import Delivery, Gate
+from approvals.models import Gate, Message
 from approvals.webhooks import outbox
 from checkpoints import store
 from checkpoints.actors import SYSTEM
@@ -66,7 +66,7 @@ def gate() -> Gate:
 
 
 @cache
-def delivery() -> Delivery:
+def delivery() -> Message:
     """The one message to the one webhook of the gate's team."""
     webhook, _ = make_webhook(team=gate().team)
     made = outbox.test(webhook, by=SYSTEM)

@@ -177,10 +177,10 @@ def test_a_delivery_is_rung_for_beside_other_messages_that_wait(server: redis.Re
     queue = settings.CELERY_TASK_DEFAULT_QUEUE
     sing.apply_async(queue=queue)
     sweeper = Sweeper()
-    sweeper.ring_for_deliveries()
-    assert delivery.pk in [rung(message) for message in server.lrange(queue, 0, 0)]
+    sweeper.ring_for_webhooks()
+    assert webhook.pk in [rung(message) for message in server.lrange(queue, 0, 0)]
     held = server.llen(queue)
-    assert sweeper.ring_for_deliveries() == 0  # each has its pause
+    assert sweeper.ring_for_webhooks() == 0  # each has its pause
     assert server.llen(queue) == held
 
 

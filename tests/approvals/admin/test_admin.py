@@ -22,9 +22,8 @@ from approvals.models import (
     Calendar,
     ChannelAddress,
     ChannelState,
-    Delivery,
     Gate,
-    Notice,
+    Message,
     Policy,
     PolicyChange,
     Tool,
@@ -36,7 +35,6 @@ from checkpoints.actors import SYSTEM
 from checkpoints.admin import ReadOnlyAdmin
 from checkpoints.audit.sealer import seal_once
 from checkpoints.models import Event, Hold, Prune, RetentionPolicy, Run, TechnicalHold, Verification
-from tests.approvals.webhooks.made_webhooks import make_delivery
 from tests.config.administration.forms import POLICY
 from tests.factories import (
     MEMBER,
@@ -212,8 +210,7 @@ def some_of_each() -> dict[Any, Any]:
         Verification: Verification.objects.create(by="user:7", status="passed", finished_at=timezone.now()),
         Effect: made_effect(run, gate),
         TechnicalHold: Hold.objects.get(run=run, kind="gate"),
-        Delivery: make_delivery()[0],
-        Notice: Notice.objects.create(kind="my_run", channel="email", user=ann(team), gate=gate),
+        Message: Message.objects.create(kind="my_run", channel="email", user=ann(team), gate=gate),
         ChannelState: ChannelState.objects.get_or_create(channel="email", word="refused")[0],
         Token: make_token(ann(team))[0],
         Failure: Failure.objects.create(run=run, **failure),

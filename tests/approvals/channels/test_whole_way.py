@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from approvals.channels import team_channels, vapid
 from approvals.channels.team_channels import MOST, ChannelRefused
-from approvals.models import ChannelAddress, Gate, Notice, Policy
+from approvals.models import ChannelAddress, Gate, Message, Policy
 from approvals.notifications import notifying
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
@@ -78,7 +78,7 @@ def test_whom_slack_does_not_know_is_not_asked_for_again_before_they_say_so(slac
     make_gate(policy=gate.policy, team=gate.team, card=make_card())
     notifying.run_slice()
     assert len(slack.messages) == 1
-    assert not Notice.objects.filter(gate=another, channel="slack", user=reviewer).exists()
+    assert not Message.objects.filter(gate=another, channel="slack", user=reviewer).exists()
 
 
 def test_a_teams_channels_are_told_of_its_gates_and_of_their_ends(slack: SlackServer, receiver: Receiver) -> None:

@@ -14,11 +14,11 @@ from .mail_server import MailServer
 @pytest.fixture(autouse=True)
 def nothing_told_yet() -> None:
     """What other tests did is told to nobody here."""
-    from approvals.models import ChannelState, Notice, NoticeCursor
+    from approvals.models import ChannelState, Message, NoticeCursor
     from tests.harness import horizon
 
     horizon.reached()
-    Notice.objects.all().delete()
+    Message.objects.all().delete()
     ChannelState.objects.all().delete()
     NoticeCursor.objects.all().delete()
     NoticeCursor.current()

@@ -12,8 +12,8 @@ from django.db.models.functions import Now
 
 from approvals.decisions.undo_window import take_back
 from approvals.gates import closing, remarks
-from approvals.models import ChannelState, Notice, NotificationPreference
-from approvals.models.notifications.notice import NoticeEnd
+from approvals.models import ChannelState, Message, NotificationPreference
+from approvals.models.notifications import MessageEnd
 from approvals.notifications import delivering, log, notifying
 from approvals.notifications.channel import NoticeAddress, Receipt
 from approvals.notifications.email import EmailSession
@@ -38,13 +38,13 @@ def send() -> int:
     return delivering.deliver("email", seconds=5.0)
 
 
-def asked(**options: Any) -> Notice:
+def asked(**options: Any) -> Message:
     """One notice that is due, for Ann."""
     team = make_team()
     ann(team)
     gate = make_gate(team=team, **options)
     fanned()
-    return Notice.objects.get(gate=gate, kind="asked")
+    return Message.objects.get(gate=gate, kind="asked")
 
 
 def test_what_was_decided_or_withdrawn_meanwhile_is_sent_to_nobody_and_the_log_says_which(mails: MailServer) -> None:
@@ -75,7 +75,7 @@ def test_neither_of_two_with_one_vote_is_reminded_once_it_was_given(mails: MailS
     decide(gate, by=other if voter == "delegate" else person)
     due(kind="reminder")
     send()
-    found = Notice.objects.filter(gate=gate, kind="reminder").values_list("user", "status", "word")
+    found = Message.objects.filter(gate=gate, kind="reminder").values_list("user", "status", "word")
     assert set(found) == {(person.pk, "dropped", "voted"), (other.pk, "dropped", word), (third.pk, "sent", "")}
     assert mails.recipients[-1] == third.email
     assert mails.mails[-1]["Subject"].startswith("Re: ")
@@ -87,7 +87,7 @@ def test_nobody_is_asked_while_a_decision_may_still_be_undone(mails: MailServer)
     reviewer = ann(team)
     gate = make_held(team, deadline=4 * HOUR)
     fanned()
-    Notice.objects.filter(kind="asked").delete()
+    Message.objects.filter(kind="asked").delete()
     decider = bob(team)
     decide(gate, by=decider)
     due(kind="reminder")
@@ -129,7 +129,7 @@ def test_whoever_may_see_the_gate_no_more_is_not_told_how_it_goes_on(mails: Mail
     gate = make_gate(team=team, started_by=gone)
     remarks.remark(gate, by=other, text=f"@{gone.username} @{stays.username} please look", key="one")
     fanned()
-    Notice.objects.exclude(kind="mention").delete()
+    Message.objects.exclude(kind="mention").delete()
     gone.groups.clear()
     send()
     assert mails.recipients == [stays.email]
@@ -145,7 +145,7 @@ def test_whoever_may_see_the_gate_no_more_is_not_told_how_it_goes_on(mails: Mail
     fanned()
     stays.groups.clear()
     send()
-    assert Notice.objects.get(run=run.pk, gate=None).word == "not_seen"
+    assert Message.objects.get(run=run.pk, gate=None).word == "not_seen"
 
 
 def test_quiet_hours_put_it_off_and_what_is_critical_passes(mails: MailServer) -> None:
@@ -157,7 +157,7 @@ def test_quiet_hours_put_it_off_and_what_is_critical_passes(mails: MailServer) -
     send()
     assert rows(critical) == [("asked", "Ann", "sent", "")]
     assert rows(calm) == [("asked", "Ann", "pending", "quiet")]
-    later = Notice.objects.get(gate=calm)
+    later = Message.objects.get(gate=calm)
     assert later.next_attempt_at is not None
     assert later.next_attempt_at - dt.datetime.now(dt.UTC) > dt.timedelta(days=1)
     assert later.attempts == 0
@@ -195,7 +195,7 @@ def test_a_server_that_is_away_makes_the_channel_rest(mails: MailServer) -> None
     assert (state.failures, state.word) == (1, "refused")
     assert state.failing_since is not None
     assert state.paused_until is not None
-    Notice.objects.pending().update(next_attempt_at=Now() - HOUR)
+    Message.objects.pending().update(next_attempt_at=Now() - HOUR)
     assert send() == 0
     assert notifying.waiting() == []
     again = MailServer(mails.port)
@@ -222,12 +222,12 @@ def test_two_at_once_send_each_mail_once(mails: MailServer) -> None:
 
     assert race([sender, sender]) == [None, None]
     assert len(mails.recipients) == len(set(mails.recipients)) == 8
-    assert not Notice.objects.pending().exists()
+    assert not Message.objects.pending().exists()
 
 
-@pytest.mark.parametrize(("point", "mailed"), [("notices_taken", 0), ("notices_sent", 1)])
+@pytest.mark.parametrize(("point", "mailed", "tried"), [("messages_taken", 0, 1), ("messages_sent", 1, 2)])
 def test_what_dies_in_the_middle_is_sent_again_under_the_same_id(
-    mails: MailServer, monkeypatch: pytest.MonkeyPatch, point: str, mailed: int
+    mails: MailServer, monkeypatch: pytest.MonkeyPatch, point: str, mailed: int, tried: int
 ) -> None:
     notice = asked()
     monkeypatch.setenv("HOLDPOINT_CRASH", f"{point}:fail")
@@ -242,16 +242,16 @@ def test_what_dies_in_the_middle_is_sent_again_under_the_same_id(
     assert send() == 1
     assert len({mail["Message-ID"] for mail in mails.mails}) == 1
     notice.refresh_from_db()
-    assert (notice.status, notice.attempts) == ("sent", 2)
+    assert (notice.status, notice.attempts) == ("sent", tried)
 
 
 def test_a_sender_that_was_too_slow_records_nothing(mails: MailServer) -> None:
     asked()
-    [slow] = Notice.objects.take("email", 1)
+    [slow] = Message.objects.take("email", 1)
     abandoned()
-    [fast] = Notice.objects.take("email", 1)
-    assert Notice.objects.end([NoticeEnd(slow, "failed", "timeout")]) == set()
-    assert Notice.objects.end([NoticeEnd(fast, "sent")]) == {fast.pk}
+    [fast] = Message.objects.take("email", 1)
+    assert Message.objects.end([MessageEnd(slow, "failed", "timeout")]) == set()
+    assert Message.objects.end([MessageEnd(fast, "sent")]) == {fast.pk}
 
 
 def test_while_nothing_can_be_recorded_no_more_is_sent(
@@ -261,11 +261,11 @@ def test_while_nothing_can_be_recorded_no_more_is_sent(
     settings.HOLDPOINT_NOTICES_CONNECTIONS = 1
     monkeypatch.setattr(crash_points, "_listeners", [])
     reader = ann(make_team())
-    many = [Notice.objects.create(user=reader, kind="test", channel="email") for _ in range(20)]
+    many = [Message.objects.create(user=reader, kind="test", channel="email") for _ in range(20)]
     mails.held = held = threading.Event()
 
     def lost(name: str, *_of: Any) -> None:
-        if name == "notices_sent":
+        if name == "messages_sent":
             held.set()
             raise RuntimeError("the database is away")
 
@@ -279,7 +279,7 @@ def test_a_message_that_ends_its_sender_each_time_is_given_up(mails: MailServer,
     """It was taken again each two minutes, for ever, and whatever was sent along with it was sent again each time."""
     notice = asked()
     for _ in range(len(settings.HOLDPOINT_NOTICES_RETRIES) + 1):
-        Notice.objects.take("email", 25)
+        Message.objects.take("email", 25)
         abandoned()
     send()
     assert mails.mails == []
@@ -294,40 +294,40 @@ def test_what_is_still_to_be_told_outlives_the_days_for_which_notices_are_kept(s
     ann(team)
     gate = make_gate(policy=make_policy(team, name="default", deadline=20 * 24 * HOUR), team=team)
     fanned()
-    Notice.objects.filter(gate=gate, kind="asked").update(status="sent", next_attempt_at=None)
-    Notice.objects.filter(gate=gate).update(created_at=Now() - dt.timedelta(days=8))
+    Message.objects.filter(gate=gate, kind="asked").update(status="sent", next_attempt_at=None)
+    Message.objects.filter(gate=gate).update(created_at=Now() - dt.timedelta(days=8))
     old, new = asked(), asked()
-    Notice.objects.filter(pk__in=[old.pk, new.pk]).update(status="sent", next_attempt_at=None)
+    Message.objects.filter(pk__in=[old.pk, new.pk]).update(status="sent", next_attempt_at=None)
     for each in (old, new):
         assert each.gate
         decide(each.gate, by=bob(each.gate.team))
-    Notice.objects.filter(pk=old.pk).update(created_at=Now() - dt.timedelta(days=8))
+    Message.objects.filter(pk=old.pk).update(created_at=Now() - dt.timedelta(days=8))
     log.clear()
-    assert not Notice.objects.filter(pk=old.pk).exists()
-    assert Notice.objects.filter(pk=new.pk).exists()
+    assert not Message.objects.filter(pk=old.pk).exists()
+    assert Message.objects.filter(pk=new.pk).exists()
     assert rows(gate) == [("asked", "Ann", "sent", ""), ("reminder", "Ann", "pending", "")]
-    waited = Notice.objects.create(user=ann(team), kind="test", channel="none", next_attempt_at=Now() - 8 * 24 * HOUR)
-    Notice.objects.filter(pk=waited.pk).update(created_at=Now() - dt.timedelta(days=8))
+    waited = Message.objects.create(user=ann(team), kind="test", channel="none", next_attempt_at=Now() - 8 * 24 * HOUR)
+    Message.objects.filter(pk=waited.pk).update(created_at=Now() - dt.timedelta(days=8))
     log.clear()
-    assert not Notice.objects.filter(pk=waited.pk).exists(), "by a channel that is not there any more"
+    assert not Message.objects.filter(pk=waited.pk).exists(), "by a channel that is not there any more"
 
 
 def test_many_questions_at_once_and_a_digest_are_one_mail_that_lists_them(mails: MailServer) -> None:
     """An agent that opened thirty gates sent each reviewer thirty mails."""
     team = make_team()
     reviewer, other = ann(team), bob(team)
-    empty = Notice.objects.create(user=reviewer, kind="digest", channel="email")
+    empty = Message.objects.create(user=reviewer, kind="digest", channel="email")
     send()
     assert mails.mails == [], "nothing waits"
     gates = [make_gate(team=team) for _ in range(5)]
     fanned()
     send()
     assert len(mails.mails) == 10, "few come one by one"
-    digest = Notice.objects.create(user=reviewer, kind="digest", channel="email")
+    digest = Message.objects.create(user=reviewer, kind="digest", channel="email")
     send()
     assert mails.mails[-1]["Subject"] == "5 gates wait for your decision"
     assert all(f"/gates/{gate.pk}/" in text_of(mails.mails[-1]) for gate in gates)
-    found = Notice.objects.filter(pk__in=[empty.pk, digest.pk]).order_by("pk").values_list("status", "word")
+    found = Message.objects.filter(pk__in=[empty.pk, digest.pk]).order_by("pk").values_list("status", "word")
     assert list(found) == [("dropped", "nothing"), ("sent", "")]
     mails.mails.clear()
     mails.recipients.clear()
@@ -337,7 +337,7 @@ def test_many_questions_at_once_and_a_digest_are_one_mail_that_lists_them(mails:
     mails.rcpt.extend(["450 Try later"] * 4)
     send()
     assert mails.mails == []
-    assert Notice.objects.pending().count() == 18, "nothing was lost"
+    assert Message.objects.pending().count() == 18, "nothing was lost"
     due()
     send()
     assert sorted(mails.recipients) == sorted([reviewer.email, other.email] * 2)
@@ -346,7 +346,7 @@ def test_many_questions_at_once_and_a_digest_are_one_mail_that_lists_them(mails:
     for gate in gates:
         assert f"/gates/{gate.pk}/" in text_of(first)
         assert rows(gate) == [("asked", "Ann", "sent", ""), ("asked", "Bob", "sent", "")]
-        assert set(Notice.objects.filter(gate=gate).values_list("reference", flat=True)) == {""}
+        assert set(Message.objects.filter(gate=gate).values_list("reference", flat=True)) == {""}
     assert rows(urgent) == [("asked", "Ann", "sent", ""), ("asked", "Bob", "sent", "")]
 
 
@@ -376,7 +376,7 @@ def test_a_row_that_cannot_be_read_or_sent_keeps_no_other_message_waiting(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("place", "arrived"), [("notices_sent", 2), ("notices_taken", 1), ("notices_written", 1)])
+@pytest.mark.parametrize(("place", "arrived"), [("messages_sent", 2), ("messages_taken", 1), ("notices_written", 1)])
 def test_a_worker_killed_in_the_middle_loses_nothing_and_a_second_copy_has_the_same_id(
     place: str, arrived: int, mails: MailServer, celery_worker: Starter, sweeper: Starter, redis_url: str
 ) -> None:

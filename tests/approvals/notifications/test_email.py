@@ -17,7 +17,7 @@ from django.test import Client
 
 from approvals.cards.action import Action
 from approvals.gates.reading import with_reviewers
-from approvals.models import Decision, Gate, Notice, NotificationPreference, Outcome
+from approvals.models import Decision, Gate, Message, NotificationPreference, Outcome
 from approvals.notifications import building, notifying
 from approvals.notifications.channel import NoticeAddress, Result
 from approvals.notifications.email import KEPT, Email, judged
@@ -249,7 +249,7 @@ def told(mails: MailServer) -> tuple[Gate, Client, set[str]]:
 
 def state(gate: Gate) -> tuple[object, ...]:
     row = Gate.objects.get(pk=gate.pk)
-    opened = Notice.objects.filter(gate=gate, opened_at__isnull=False).count()
+    opened = Message.objects.filter(gate=gate, opened_at__isnull=False).count()
     counts = (Decision.objects.count(), Event.objects.count(), NotificationPreference.objects.count())
     return row.status, row.version, opened, counts
 
@@ -276,10 +276,10 @@ def test_only_the_signed_in_persons_visit_opens_it_and_no_page_that_their_browse
     assert state(gate) == before
     colleague = signed_in(ann(gate.team))
     colleague.get(f"/gates/{gate.pk}/")
-    assert Notice.objects.get(gate=gate).opened_at is None
+    assert Message.objects.get(gate=gate).opened_at is None
     client.get(f"/gates/{gate.pk}/")
-    opened = Notice.objects.get(gate=gate).opened_at
+    opened = Message.objects.get(gate=gate).opened_at
     assert opened is not None
     client.get(f"/gates/{gate.pk}/")
-    assert Notice.objects.get(gate=gate).opened_at == opened
+    assert Message.objects.get(gate=gate).opened_at == opened
     assert Gate.objects.get(pk=gate.pk).status == "open"

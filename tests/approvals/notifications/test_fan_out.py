@@ -12,7 +12,7 @@ from approvals.assignments import away, claims
 from approvals.assignments.escalating import escalate
 from approvals.assignments.reassigning import reassign
 from approvals.gates import closing
-from approvals.models import ChannelAddress, Escalation, Notice, NoticeCursor, NotificationPreference, Policy, Profile
+from approvals.models import ChannelAddress, Escalation, Message, NoticeCursor, NotificationPreference, Policy, Profile
 from approvals.notifications import channel, digest, due, fan_out, notifying
 from approvals.notifications.channel import NoticeAddress
 from approvals.notifications.email import Email
@@ -45,13 +45,13 @@ def chooses(user: User, **fields: object) -> NotificationPreference:
     return made
 
 
-def message_of(notice: Notice) -> NoticeMessage:
+def message_of(notice: Message) -> NoticeMessage:
     [out] = due.prepare(Email(), [notice]).outgoing
     return out.message
 
 
-def dropped_as(notice: Notice) -> list[object]:
-    return [end.columns[3] for end in due.prepare(Email(), [notice]).ends]
+def dropped_as(notice: Message) -> list[object]:
+    return [end.word for end in due.prepare(Email(), [notice]).ends]
 
 
 @pytest.mark.parametrize(("end", "word"), [("expire", "expired"), ("withdraw", "withdrawn"), ("decide", "decided")])
@@ -61,7 +61,7 @@ def test_a_gates_end_is_told_and_drops_what_was_planned(end: str, word: str) -> 
     gate = make_gate(policy=make_policy(team, name="default", deadline=4 * HOUR), team=team)
     fanned()
     assert gate.deadline is not None
-    assert Notice.objects.get(gate=gate, kind="reminder").next_attempt_at == gate.deadline - HOUR
+    assert Message.objects.get(gate=gate, kind="reminder").next_attempt_at == gate.deadline - HOUR
     if end == "expire":
         closing.pass_deadline(gate)
         closing.expire(gate)
@@ -144,7 +144,7 @@ def test_a_deadline_that_moves_takes_its_reminders_along_in_as_many_statements_f
             fan_out.fan_out()
         for at, gate in enumerate(gates):
             assert gate.deadline is not None
-            due = [each.next_attempt_at for each in Notice.objects.filter(gate=gate, kind="reminder")]
+            due = [each.next_attempt_at for each in Message.objects.filter(gate=gate, kind="reminder")]
             assert due == [gate.deadline + (2 + 1.5 * at) * HOUR] * 2
         return len(statements)
 
@@ -169,10 +169,10 @@ def test_whose_approval_an_edit_ends_is_asked_again_and_told_why() -> None:
     gate = make_gate(policy=make_policy(team, name="default", quorum=3), team=team)
     decide(gate, by=first)
     fanned()
-    Notice.objects.all().delete()
+    Message.objects.all().delete()
     decide(gate, by=editor, verdict="edit", arguments=edit_amount(gate, "80.00"))
     fanned()
-    [notice] = Notice.objects.all()
+    [notice] = Message.objects.all()
     assert (notice.kind, notice.user) == ("asked", first)
     assert "your earlier decision on this gate" in message_of(notice).reason
 
@@ -183,7 +183,7 @@ def test_whoever_a_gate_is_handed_to_is_told_though_they_were_asked_before() -> 
     giver, taker, lead = ann(team), bob(team), mira(leads)
     gate = make_gate(team=team)
     fanned()
-    Notice.objects.filter(gate=gate).update(status="sent", next_attempt_at=None)
+    Message.objects.filter(gate=gate).update(status="sent", next_attempt_at=None)
     giver.user_permissions.add(Permission.objects.get(codename="add_reviewers"))
     for to, told, kind, words in (
         (taker, taker, "asked", "Ann Okafor asked you to act on this gate"),
@@ -191,10 +191,10 @@ def test_whoever_a_gate_is_handed_to_is_told_though_they_were_asked_before() -> 
     ):
         reassign(gate, to=to, reason="Too much for us.", by=giver)
         fanned()
-        [notice] = Notice.objects.pending()
+        [notice] = Message.objects.pending()
         assert (notice.kind, notice.user) == (kind, told)
         assert words in message_of(notice).reason
-        Notice.objects.pending().delete()
+        Message.objects.pending().delete()
 
 
 def test_whose_claim_is_taken_over_is_told_by_whom_until_the_gate_ends() -> None:
@@ -207,7 +207,7 @@ def test_whose_claim_is_taken_over_is_told_by_whom_until_the_gate_ends() -> None
     claims.take_over(gate, by=taker)
     claims.take_over(gate, by=taker)
     fanned()
-    [notice] = Notice.objects.filter(kind="handover")
+    [notice] = Message.objects.filter(kind="handover")
     assert notice.user == holder
     message = message_of(notice)
     assert message.subject.startswith("Bob Lindqvist took over what you had claimed: ")
@@ -225,7 +225,7 @@ def test_whoever_decides_for_somebody_who_is_away_is_told_from_when_to_when() ->
     made = away.make(person, starts=begins, ends=begins + HOUR, delegate=delegate)
     away.make(person, starts=begins + 2 * HOUR, ends=begins + 3 * HOUR)
     fanned()
-    [notice] = Notice.objects.all()
+    [notice] = Message.objects.all()
     assert (notice.kind, notice.user, notice.gate_id) == ("handover", delegate, None)
     message = message_of(notice)
     assert message.subject == "You decide for Ann Okafor while they are away"
@@ -264,14 +264,14 @@ def test_a_digest_is_written_when_it_is_due_only_once_and_to_nobody_who_is_switc
     row.refresh_from_db()
     assert row.digest_next is not None
     assert row.digest_next > now
-    assert Notice.objects.filter(user=reader, kind="digest").count() == 1
-    Notice.objects.all().delete()
+    assert Message.objects.filter(user=reader, kind="digest").count() == 1
+    Message.objects.all().delete()
     NotificationPreference.objects.filter(pk=row.pk).update(digest_next=now - HOUR)
     User.objects.filter(pk=reader.pk).update(is_active=False)
     fanned()
     digest.write_due()
     assert notifying.waiting() == []
-    assert not Notice.objects.filter(user=reader).exists()
+    assert not Message.objects.filter(user=reader).exists()
 
 
 class Board:
@@ -310,6 +310,6 @@ def test_the_place_of_a_team_that_was_added_is_told_from_then_on(monkeypatch: py
     fanned()
     decide(gate, by=ann(team))
     fanned()
-    told = Notice.objects.filter(gate=gate, channel="board").order_by("pk")
+    told = Message.objects.filter(gate=gate, channel="board").order_by("pk")
     assert [(each.kind, each.team) for each in told][:2] == [("asked", team), ("asked", directors)]
     assert {(each.kind, each.team) for each in told[2:]} == {("decided", team), ("decided", directors)}

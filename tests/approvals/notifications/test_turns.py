@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group, User
 from approvals.assignments.reassigning import reassign
 from approvals.decisions.undo_window import take_back
 from approvals.errors import NotAllowed
-from approvals.models import Gate, Notice
+from approvals.models import Gate, Message
 from approvals.notifications import delivering
 from tests.approvals.policy.test_stages import stage
 from tests.factories import ann, bob, decide, edit_amount, make_gate, make_policy, make_team, make_user
@@ -61,7 +61,7 @@ def test_whose_approval_ended_as_the_turn_went_back_is_asked_once() -> None:
     chain = Chain()
     decide(chain.gate, by=chain.ann)
     fanned()
-    Notice.objects.filter(gate=chain.gate).update(status="sent", next_attempt_at=None)
+    Message.objects.filter(gate=chain.gate).update(status="sent", next_attempt_at=None)
     decide(chain.gate, chain.lee, "edit", arguments=edit_amount(chain.gate, "80.00"))
     assert chain.asked(chain.ann) == ["sent", "pending"]
 
@@ -113,7 +113,7 @@ def test_a_message_that_kills_its_sender_takes_no_others_with_it(mails: MailServ
     make_gate(team=team)
     fanned()
     for taken in (10, 10, *[1] * 12):  # each time by another sender, which dies
-        assert len(Notice.objects.take("email", 100)) == taken
+        assert len(Message.objects.take("email", 100)) == taken
         abandoned()
     delivering.deliver("email", seconds=5.0)
     assert len(mails.mails) == 10

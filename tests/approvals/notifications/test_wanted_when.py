@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from approvals.cards.card import RISKS
-from approvals.models import Notice, NotificationPreference, Policy
+from approvals.models import Message, NotificationPreference, Policy
 from approvals.notifications import notifying, wanted_when
 from approvals.notifications.email import Email
 from approvals.notifications.message import NoticeKind, Urgency
@@ -186,7 +186,7 @@ def test_a_test_message_is_sent_and_is_in_the_log(mails: MailServer) -> None:
     assert "by e-mail: sent" in " ".join(client.get(PAGE).content.decode().split())
     told = [client.post(PAGE + "tests/", {"channel": "email"}).status_code for _ in range(5)]
     assert told == [303] * 4 + [422]
-    assert Notice.objects.filter(user=reader, kind="test").count() == 5
+    assert Message.objects.filter(user=reader, kind="test").count() == 5
 
 
 def test_the_log_names_no_gate_that_its_reader_may_not_see_any_more() -> None:

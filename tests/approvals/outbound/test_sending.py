@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from approvals.models.webhook import WebhookRefused
+from approvals.notifications import log, schedule
 from approvals.outbound import sending, targets
 from approvals.outbound.targets import is_permitted
-from approvals.webhooks import schedule
 from tests.approvals.webhooks.made_webhooks import make_delivery, make_webhook, sent
 from tests.approvals.webhooks.receiver import AUTHORITY, Answer, Receiver, cut, dripping, endless, junk, status
 from tests.harness.services import free_port
@@ -46,7 +46,7 @@ def test_a_receiver_verifies_what_it_gets_by_the_standards_own_library(receiver:
     [got] = receiver.got
     assert got.verified(secret)["type"] == "webhook.test"
     assert got.body == bytes(delivery.body)
-    assert (got.path, got.id) == ("/holdpoint?from=test", delivery.message)
+    assert (got.path, got.id) == ("/holdpoint?from=test", delivery.name)
     assert got.headers["content-type"] == "application/json"
     assert got.headers["host"] == f"127.0.0.1:{receiver.port}"
 
@@ -69,7 +69,7 @@ def test_an_answer_is_judged_by_its_status(receiver: Receiver) -> None:
         found = sending.send(receiver.url, b"{}", {})
         assert (found.word, found.status) == (word, code)
         assert len(receiver.got) == number, "a redirect is not followed"
-        assert word.startswith("http_") or sending.WORDS[word]
+        assert word.startswith("http_") or log.WORDS[word]
 
 
 def test_neither_a_redirect_inside_nor_a_proxy_of_the_environment_is_followed(

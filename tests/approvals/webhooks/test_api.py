@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from agents.models import Answer, TokenScope
-from approvals.models import Delivery, Webhook
+from approvals.models import Message, Webhook
 from approvals.models.webhook import MOST, TooManyWebhooks
 from checkpoints.models import Event
 from tests.agents.api.sent_requests import address, delivery, gate, operations, reader_of
@@ -94,7 +94,7 @@ def test_its_messages_and_each_attempt_and_sending_one_again(receiver: Receiver)
     ]  # fmt: skip
     assert bytes(opened.body) in read.content
     again = send(client, f"{path}/deliveries/{opened.pk}/sendings").json()
-    assert (again["status"], again["message"]) == ("pending", opened.message)
+    assert (again["status"], again["message"]) == ("pending", opened.name)
     assert sent(opened) == "delivered"
     test = send(client, path + "/tests")
     assert (test.status_code, test.json()["kind"]) == (201, "webhook.test")
@@ -213,8 +213,8 @@ def test_orders_do_what_their_buttons_say(receiver: Receiver) -> None:
     webhook, old = make_webhook(receiver.url)
     client = operator(webhook.team)
     said = client.post(page("webhook_tests", webhook.pk), follow=True).content.decode()
-    [test] = Delivery.objects.filter(webhook=webhook)
-    assert test.message in said
+    [test] = Message.objects.filter(webhook=webhook)
+    assert test.name in said
     assert sent(test) == "delivered"
     client.post(page("webhook_disablings", webhook.pk))
     webhook.refresh_from_db()
@@ -237,13 +237,13 @@ def test_the_log_shows_each_attempt_and_sends_again_by_order(receiver: Receiver)
     delivery, _ = make_delivery(receiver.url)
     sent(delivery), sent(delivery)
     client = operator(delivery.webhook.team)
-    shown = client.get(page("delivery_change", delivery.pk)).content.decode()
-    for words in ("The receiver answered 503.", "it accepts no more messages", delivery.message, "webhook.test"):
+    shown = client.get(page("message_change", delivery.pk)).content.decode()
+    for words in ("the server answered 503", "it takes no more messages", delivery.name, "webhook.test"):
         assert words in shown
     assert "Send it again" not in shown, "its webhook is disabled"
     client.post(page("webhook_enablings", delivery.webhook_id))
-    assert "Send it again" in client.get(page("delivery_change", delivery.pk)).content.decode()
-    client.post(page("delivery_sendings", delivery.pk))
+    assert "Send it again" in client.get(page("message_change", delivery.pk)).content.decode()
+    client.post(page("message_sendings", delivery.pk))
     assert columns(delivery, "status") == ("pending",)
     assert sent(delivery) == "delivered"
 
@@ -255,11 +255,11 @@ def test_others_find_nothing_there(who: str) -> None:
     user = make_user("Sam", webhook.team, may=MANAGE if hidden == 302 else ())
     User.objects.filter(pk=user.pk).update(is_staff=hidden == 404)
     client = operator(make_team()) if who == "of another team" else signed_in(user)
-    for place in (page("webhook_change", webhook.pk), page("delivery_change", delivery.pk)):
+    for place in (page("webhook_change", webhook.pk), page("message_change", delivery.pk)):
         assert client.get(place).status_code == hidden, place
-    for order in (*(page(f"webhook_{order}", webhook.pk) for order in ORDERS), page("delivery_sendings", delivery.pk)):
+    for order in (*(page(f"webhook_{order}", webhook.pk) for order in ORDERS), page("message_sendings", delivery.pk)):
         assert client.post(order).status_code == hidden, order
-    for listing in ("webhook_changelist", "delivery_changelist"):
+    for listing in ("webhook_changelist", "message_changelist"):
         assert webhook.host not in client.get(page(listing)).content.decode()
     assert kinds(webhook.pk) == ["webhook.created", "webhook.tested"]
 
@@ -269,9 +269,9 @@ def test_an_order_is_a_post_and_nothing_is_changed_or_deleted_by_hand() -> None:
     webhook = delivery.webhook.pk
     client = signed_in(make_user("Root", superuser=True))
     orders = [page(f"webhook_{order}", webhook) for order in ORDERS]
-    for place in (*orders, page("delivery_sendings", delivery.pk)):
+    for place in (*orders, page("message_sendings", delivery.pk)):
         assert client.get(place).status_code == 405
-    by_hand = [page("webhook_change", webhook), page("webhook_delete", webhook), page("delivery_delete", delivery.pk)]
+    by_hand = [page("webhook_change", webhook), page("webhook_delete", webhook), page("message_delete", delivery.pk)]
     for place in by_hand:
         assert client.post(place, {"url": "https://evil.example/", "post": "yes"}).status_code == 403
     assert kinds(webhook) == ["webhook.created", "webhook.tested"]

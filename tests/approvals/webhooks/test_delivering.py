@@ -12,11 +12,13 @@ import pytest
 import redis
 from django.db.models.functions import Now
 
+from approvals.channels.webhook import CONNECTIONS, waiting
 from approvals.gates import closing
-from approvals.models import Attempt, Delivery, Webhook
-from approvals.outbound.sending import SendResult
+from approvals.models import ChannelState, Message, MessageAttempt, Webhook
+from approvals.models.notifications import MessageEnd
+from approvals.models.webhook import channel_of
+from approvals.notifications import log
 from approvals.webhooks import outbox
-from approvals.webhooks.delivering import deliver
 from checkpoints import actors
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
@@ -25,11 +27,24 @@ from tests.factories import ann, decide, edit_amount, make_gate, make_policy, ma
 from tests.harness.racing_threads import race
 from tests.harness.waiting import until
 
-from .made_webhooks import SOON, abandoned, columns, fresh, make_delivery, make_webhook, of, one_more, results, sent
+from .made_webhooks import (
+    SOON,
+    abandoned,
+    columns,
+    deliver,
+    fresh,
+    make_delivery,
+    make_webhook,
+    of,
+    one_more,
+    results,
+    sent,
+    take,
+)
 from .receiver import Receiver, status
 
 NewReceiver = Callable[..., Receiver]
-PENDING, DELIVERED, FAILED = Delivery.Status.PENDING, Delivery.Status.DELIVERED, Delivery.Status.FAILED
+PENDING, SENT, FAILED = Message.Status.PENDING, Message.Status.SENT, Message.Status.FAILED
 
 
 def events(webhook: Webhook) -> list[tuple[str, Any]]:
@@ -95,26 +110,26 @@ def test_it_is_sent_again_under_the_same_id_until_it_arrives_once(receiver: Rece
     receiver.answers.extend([status(503), status(500)])
     delivery, secret = make_delivery(receiver.url)
     assert [sent(delivery) for _ in range(3)] == ["http_503", "http_500", "delivered"]
-    assert {got.id for got in receiver.got} == {delivery.message}
+    assert {got.id for got in receiver.got} == {delivery.name}
     assert [got.body for got in receiver.got] == [bytes(delivery.body)] * 3
     assert all(got.verified(secret) for got in receiver.got)
-    assert columns(delivery, "status", "attempts", "next_attempt_at") == (DELIVERED, 3, None)
-    assert deliver(delivery.pk) is None
+    assert columns(delivery, "status", "attempts", "next_attempt_at") == (SENT, 3, None)
+    assert deliver(delivery) == 0
     assert len(receiver.got) == 3
-    log = Attempt.objects.filter(delivery=delivery).order_by("number")
-    assert [(each.number, each.status) for each in log] == [(1, 503), (2, 500), (3, 204)]
-    assert (log[0].why, log[2].why) == ("The receiver answered 503.", "The receiver took it.")
+    attempts = MessageAttempt.objects.filter(message=delivery).order_by("number")
+    assert [(each.number, each.status) for each in attempts] == [(1, 503), (2, 500), (3, 204)]
+    assert log.words(attempts[0].result) == "the server answered 503"
     # After the last try it has failed, and is sent again by order alone.
     receiver.answers.extend([status(500)] * 4)
     delivery, _ = make_delivery(receiver.url)
     for _ in range(4):
         sent(delivery)
-    assert columns(delivery, "status", "result", "attempts") == (FAILED, "http_500", 4)
+    assert columns(delivery, "status", "word", "attempts") == (FAILED, "http_500", 4)
     by = actors.of_user(ann())
     assert fresh(delivery).send_again(by=by)
     assert not fresh(delivery).send_again(by=by)
     assert sent(delivery) == "delivered"
-    assert columns(delivery, "status", "attempts", "tries") == (DELIVERED, 5, 1)
+    assert columns(delivery, "status", "attempts", "tries") == (SENT, 5, 1)
     assert events(delivery.webhook)[-1][0] == "webhook.resent"
 
 
@@ -123,30 +138,28 @@ def test_before_its_pause_or_that_which_the_receiver_asks_for_is_over_it_is_not_
         receiver.otherwise = answer
         delivery, _ = make_delivery(receiver.url)
         sent(delivery)
-        assert deliver(delivery.pk) is None
+        assert deliver(delivery) == 0
         [due] = columns(delivery, "next_attempt_at")
-        pause = due - Attempt.objects.get(delivery=delivery).at
+        pause = due - MessageAttempt.objects.get(message=delivery).at
         assert dt.timedelta(seconds=least) < pause < dt.timedelta(seconds=most)
 
 
 def test_of_many_workers_at_once_one_sends(receiver: Receiver) -> None:
     delivery, _ = make_delivery(receiver.url)
-    found = race([partial(deliver, delivery.pk) for _ in range(8)])
-    assert sorted(each.word if each else "" for each in found) == [""] * 7 + ["delivered"]
+    assert sorted(race([partial(deliver, delivery) for _ in range(8)])) == [0] * 7 + [1]
     assert (len(receiver.got), results(delivery)) == (1, ["delivered"])
 
 
 def test_a_worker_that_was_lost_is_recorded_as_that_and_changes_nothing_where_it_comes_back(receiver: Receiver) -> None:
     delivery, _ = make_delivery(receiver.url)
-    slow = Delivery.objects.take(delivery.pk)
-    assert slow is not None
-    assert deliver(delivery.pk) is None, "somebody has it in hand"
+    slow = take(delivery)
+    assert deliver(delivery) == 0, "somebody has it in hand"
     abandoned(delivery)
     assert sent(delivery) == "delivered"
     assert results(delivery) == ["lost", "delivered"]
-    assert [got.id for got in receiver.got] == [delivery.message]
-    assert not slow.delivery.end(slow, SendResult("timeout"), duration=SOON, pause=5.0)
-    assert columns(delivery, "status", "result") == (DELIVERED, "delivered")
+    assert [got.id for got in receiver.got] == [delivery.name]
+    assert Message.objects.end([MessageEnd(slow, PENDING, "timeout", pause=5.0, result="timeout")]) == set()
+    assert columns(delivery, "status", "word") == (SENT, "delivered")
     assert results(delivery) == ["timeout", "delivered"]
 
 
@@ -154,26 +167,55 @@ def test_a_message_whose_workers_die_each_time_is_given_up_in_the_end(receiver: 
     """Nothing that was recorded ever made it wait: it killed a worker at each lease's end, for good."""
     delivery, _ = make_delivery(receiver.url)
     for _ in range(4):
-        assert Delivery.objects.take(delivery.pk)
+        take(delivery)
         abandoned(delivery)
-    assert deliver(delivery.pk) is not None
-    assert columns(delivery, "status", "result", "attempts") == (FAILED, "lost", 5)
-    assert (results(delivery), receiver.got) == (["lost"] * 5, [])
+    assert deliver(delivery) == 1
+    assert columns(delivery, "status", "word", "attempts") == (FAILED, "lost", 4)
+    assert (results(delivery), receiver.got) == (["lost"] * 4, [])
 
 
-def test_one_webhook_takes_a_few_workers_at_most(receiver: Receiver) -> None:
+def test_a_worker_that_dies_counts_no_attempt_of_what_it_had_not_begun_to_send(receiver: Receiver) -> None:
+    """Everything that a sender took was counted as tried: a hundred messages failed for one that killed it."""
+    webhook, _ = make_webhook(receiver.url)
+    waiting = [one_more(webhook) for _ in range(4)]
+    taken = Message.objects.take(channel_of(webhook.pk), 4)
+    Message.objects.hand_over(taken[:1])
+    for each in waiting:
+        abandoned(each)
+    assert sorted(columns(each, "attempts") for each in waiting) == [(0,), (0,), (0,), (1,)]
+    assert deliver(waiting[0]) == 4
+    assert sorted(results(each) for each in waiting) == [["delivered"]] * 3 + [["lost", "delivered"]]
+
+
+def test_one_webhook_takes_one_worker_and_delays_no_other(receiver: Receiver) -> None:
     """A receiver that takes its time over a thousand messages left no worker for the agents."""
     webhook, _ = make_webhook(receiver.url)
-    taken = [Delivery.objects.take(one_more(webhook).pk) for _ in range(4)]
-    assert [each is not None for each in taken] == [True, True, False, False]
-    assert Delivery.objects.take(make_delivery(receiver.url)[0].pk) is not None
+    waiting = [one_more(webhook) for _ in range(4)]
+    busy = ChannelState.objects.take(channel_of(webhook.pk))
+    assert busy is not None
+    assert deliver(waiting[0]) == 0
+    assert sent(make_delivery(receiver.url)[0]) == "delivered"
+    busy.release(reached=True)
+    assert deliver(waiting[0]) == 4
+
+
+def test_a_receiver_that_nobody_reaches_rests_and_a_test_message_tries_it_at_once(receiver: Receiver) -> None:
+    """Each message to a dead receiver cost a worker its time limit."""
+    receiver.stop()
+    delivery, _ = make_delivery(receiver.url)
+    more = [one_more(delivery.webhook) for _ in range(3)]
+    assert deliver(delivery) == 4
+    assert sum(columns(each, "attempts")[0] for each in (delivery, *more)) == CONNECTIONS
+    assert deliver(delivery) == 0, "it rests"
+    one_more(delivery.webhook)
+    assert deliver(delivery) > 0
 
 
 def test_410_disables_the_webhook_with_its_reason_and_the_message_has_failed(receiver: Receiver) -> None:
     receiver.answers.append(status(410))
     delivery, _ = make_delivery(receiver.url)
     assert sent(delivery) == "gone"
-    assert columns(delivery, "status", "result") == (FAILED, "gone")
+    assert columns(delivery, "status", "word") == (FAILED, "gone")
     assert disabled(delivery.webhook) == ("disabled", "gone")
     assert events(delivery.webhook)[-1] == ("webhook.disabled", "gone")
     assert outbox.test(delivery.webhook, by=SYSTEM) is None
@@ -200,8 +242,8 @@ def test_what_waits_for_a_disabled_one_waits_until_it_is_enabled_again(receiver:
     webhook, by = delivery.webhook, actors.of_user(ann())
     assert webhook.disable(Webhook.Reason.BY_HAND, by=by)
     assert not webhook.disable(Webhook.Reason.BY_HAND, by=by)
-    assert deliver(delivery.pk) is None
-    assert delivery.pk not in {number for number, _ in Delivery.objects.first_due()}
+    assert deliver(delivery) == 0
+    assert delivery.webhook_id not in {number for number, _ in waiting()}
     assert receiver.got == []
     assert webhook.enable(by=by)
     assert sent(delivery) == "delivered"
@@ -213,7 +255,7 @@ def test_what_waits_for_a_removed_one_fails(receiver: Receiver) -> None:
     assert delivery.webhook.remove(by=SYSTEM)
     assert not delivery.webhook.remove(by=SYSTEM)
     assert not delivery.webhook.enable(by=SYSTEM)
-    assert columns(delivery, "status", "result") == (FAILED, "removed")
+    assert columns(delivery, "status", "word") == (FAILED, "removed")
     assert not fresh(delivery).send_again(by=SYSTEM)
     assert delivery.webhook.rotate(by=SYSTEM) == ""
 
@@ -254,16 +296,16 @@ def test_after_a_rotation_both_sign_for_a_day_and_then_the_new_one_alone(receive
 
 def test_old_messages_are_cleared_and_what_is_in_hand_is_not() -> None:
     old, held, young = (make_delivery()[0] for _ in range(3))
-    Delivery.objects.take(held.pk)
+    take(held)
     days = dt.timedelta(days=31)
-    Delivery.objects.filter(pk__in=[old.pk, held.pk]).update(created_at=Now() - days)
-    outbox.clear()
-    left = set(Delivery.objects.filter(pk__in=[old.pk, held.pk, young.pk]).values_list("pk", flat=True))
+    Message.objects.filter(pk__in=[old.pk, held.pk]).update(created_at=Now() - days)
+    log.clear()
+    left = set(Message.objects.filter(pk__in=[old.pk, held.pk, young.pk]).values_list("pk", flat=True))
     assert left == {held.pk, young.pk}
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("place", "arrived"), [("webhook_sent", 2), ("webhook_taken", 1)])
+@pytest.mark.parametrize(("place", "arrived"), [("messages_sent", 2), ("messages_handed_over", 1)])
 def test_a_worker_killed_in_the_middle_leaves_a_message_that_is_sent_again_under_its_id(
     place: str, arrived: int, celery_worker: Starter, sweeper: Starter, receiver: Receiver, redis_url: str
 ) -> None:
@@ -278,5 +320,5 @@ def test_a_worker_killed_in_the_middle_leaves_a_message_that_is_sent_again_under
     abandoned(delivery)
     until(lambda: columns(delivery, "status") != (PENDING,), what="another worker sent it")
     assert results(delivery) == ["lost", "delivered"]
-    assert [got.id for got in receiver.got] == [delivery.message] * arrived
+    assert [got.id for got in receiver.got] == [delivery.name] * arrived
     assert all(got.verified(secret) for got in receiver.got)

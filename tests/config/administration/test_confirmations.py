@@ -42,7 +42,7 @@ FREE = {
     "approvals_channeladdress_tests": "the same",
     "approvals_channeladdress_removals": "the same",
     "approvals_channeladdress_add": "the same",
-    "approvals_delivery_sendings": "sends a message again",
+    "approvals_message_sendings": "sends a message again",
     "agents_token_revocations": "ends what a token may",
 }
 

@@ -37,7 +37,7 @@ def test_the_index_and_the_side_bar_go_by_task(root: Any) -> None:
     assert index["People"] == ["Users", "Teams"]
     assert "Policies" in index["Policies"]
     assert index["Retention"] == ["Retention policies", "Prunes", "Legal holds", "Technical holds"]
-    assert index["Integrations"] == ["Webhooks", "Deliveries", "Notices", "Channels", "Chat channels", "Tokens"]
+    assert index["Integrations"] == ["Webhooks", "Messages", "Channels", "Chat channels", "Tokens"]
     assert index["Records"][:2] == ["Runs", "Gates"]
     assert listed(root.get(reverse("admin:checkpoints_run_changelist")).content, "#nav-sidebar") == index
 

@@ -13,7 +13,7 @@ from django.core.cache import cache
 from django.test import Client
 
 from approvals.accounts import factors, password_reset
-from approvals.models import Notice
+from approvals.models import Message
 from approvals.notifications import delivering, log
 from checkpoints.models import Event
 from config.sign_in import openid
@@ -123,7 +123,7 @@ def test_a_link_waits_for_a_mail_server_that_is_away_and_its_person_reads_of_it(
     assert "List-Unsubscribe" not in mail
     assert "Choose what you are told" not in mail
     assert [each.status for each in log.of_person(user)] == ["sent"]
-    assert [each.word for each in Notice.objects.filter(user=None)] == ["no_account"]
+    assert [each.word for each in Message.objects.filter(user=None)] == ["no_account"]
 
 
 def test_a_letter_that_the_database_takes_for_another_opens_nobodys_account() -> None:

@@ -25,7 +25,7 @@ from schemathesis.schemas import APIOperation
 from agents.api.protocol.problems import MEDIA_TYPE
 from agents.definition import registry
 from agents.models.token import FOR_AGENTS
-from approvals.models import Delivery
+from approvals.models import Message
 from approvals.webhooks import outbox
 from checkpoints.actors import SYSTEM
 from checkpoints.values.canonical_json import MOST_VALUES
@@ -170,7 +170,7 @@ class World:
     def __init__(self) -> None:
         self.program = Program(team=make_team(may=MAY))
         self.program.start()
-        self.delivery: Delivery | None = None
+        self.delivery: Message | None = None
         self.gate = self.decided = make_gate(team=self.program.team)
         self.webhook, _ = make_webhook(team=self.program.team)
         self.member = signed_in(make_user("Mira Member", self.program.team))

@@ -13,7 +13,7 @@ import pytest
 from agents.api.protocol import idempotency_keys
 from agents.models import Answer, Client, Effect
 from agents.serving.sweeper import Sweeper
-from approvals.models import Delivery, Gate, Policy, Webhook
+from approvals.models import Gate, Message, Policy, Webhook
 from approvals.schema import validate
 from checkpoints import actors
 from checkpoints.audit import verify_runs
@@ -57,7 +57,7 @@ def left_by(run: int) -> dict[str, Any]:
         "client": Client.objects.values("token", "owner", "name", "lease", "deferred").get(run=run),
         "gate": (gate.status, gate.version, gate.title, gate.terms, gate.risk, gate.likeness, gate.asked_by_id),
         "proposals": [each.card for each in gate.proposals.all()],
-        "deliveries": list(Delivery.objects.filter(gate=gate).values_list("kind", "webhook")),
+        "deliveries": list(Message.objects.filter(gate=gate).values_list("kind", "webhook")),
         "holds": list(Hold.objects.filter(run=run).values_list("kind", "reason", "by", "freed_at")),
     }  # fmt: skip
 

@@ -9,8 +9,8 @@ PATIENCE = 24 * 3600.0  # seconds; the longest pause that a receiver can ask for
 
 
 def spent(tries: int, pauses: Sequence[float]) -> bool:
-    """Tell whether it was tried too often for its pauses, so that one whose workers die does not go on for ever."""
-    return tries > len(pauses) + 1
+    """Tell whether it was tried as often as its pauses allow, so that one whose senders die does not go on for ever."""
+    return tries > len(pauses)
 
 
 def pause(tries: int, pauses: Sequence[float], *, spread: float, asked: float | None = None) -> float | None:
@@ -18,7 +18,7 @@ def pause(tries: int, pauses: Sequence[float], *, spread: float, asked: float | 
 
     `spread`: a random number from -1 to 1; `asked`: the receiver's Retry-After, which can only lengthen the pause.
     """
-    if tries > len(pauses):
+    if spent(tries, pauses):
         return None
     chosen = pauses[tries - 1] * (1 + SPREAD * spread)
     return max(chosen, min(asked, PATIENCE)) if asked is not None else chosen
