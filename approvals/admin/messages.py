@@ -56,7 +56,7 @@ class MessageAdmin(OfOwnTeams, TakesOrders, ReadOnlyAdmin):
 
     list_display = ("id", "kind_name", "by", "to", "status", "result", "attempts", "created_at", "next_attempt_at")
     list_filter = (
-        make_value_filter("channel", "channel", lambda: [each.name for each in channel.channels()]),
+        make_value_filter("channel", "channel", lambda: [known.name for known in channel.channels()]),
         OfWebhook,
         "status",
         make_value_filter("kind", "kind", lambda: NoticeKind),
@@ -141,7 +141,7 @@ class MessageAdmin(OfOwnTeams, TakesOrders, ReadOnlyAdmin):
         """Add the message's attempts."""
         found = self.get_object(request, object_id)
         rows = found.log.order_by("-number") if found else ()
-        attempts = [(each, log.words(each.result)) for each in rows]
+        attempts = [(row, log.words(row.result)) for row in rows]
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), "attempts": attempts})
 
 

@@ -15,7 +15,7 @@ from django.conf import settings
 from approvals.models import Message, Webhook
 from approvals.models.webhook import GONE, SECRET_LOST, channel_of, number_in
 from approvals.notifications import delivering
-from approvals.notifications.channel import Channel, Receipt, Result
+from approvals.notifications.channel import Receipt, Result, Transport
 from approvals.outbound import sending, signing
 from approvals.webhooks import outbox
 
@@ -23,7 +23,7 @@ SLICE = 2.0  # seconds of sending
 CONNECTIONS = 2  # so that a message that takes long does not keep all others waiting
 
 
-class WebhookChannel(Channel):
+class WebhookChannel(Transport):
     """The channel."""
 
     at_once = 5

@@ -55,7 +55,7 @@ look_back = Batched(read_missed)
 reading: list[Tailer] = []  # of this process, while its server runs
 
 
-class Message(TypedDict):
+class GroupMessage(TypedDict):
     """A message of the tailer to a group; "" where a page looked for itself."""
 
     type: str
@@ -134,7 +134,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         if self.ended and message["type"] != "websocket.disconnect":
             return
         if message["type"] == "facts":
-            await self.facts(cast(Message, message))
+            await self.facts(cast(GroupMessage, message))
         else:
             await super().dispatch(message)
 
@@ -184,7 +184,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             if kind == ephemeral.SPOKEN and f"run.{run}" in runs:
                 await self.spoke({"number": run})
 
-    async def facts(self, message: Message) -> None:
+    async def facts(self, message: GroupMessage) -> None:
         """Send the tailer's facts; one that arrives through two groups is sent once.
 
         A tailer that is behind may come to what the page heard by an earlier socket, as its cursor says. A fact of the

@@ -78,10 +78,11 @@ _MOVED = (  # as it returns them
 # $2 whose approval is asked for, $3 and $4 the kind and the digest of the end that waits or "", $5 its undo window or
 # null: the end that waits already goes on waiting as long as it did.
 _PROJECT = """
-UPDATE approvals_gate SET awaits = $2::bigint[], settles_as = $3::text, ending = $4::text, settles_at = CASE
+UPDATE approvals_gate SET awaits = $2::bigint[], turn = turn + (awaits IS DISTINCT FROM $2::bigint[])::int,
+  settles_as = $3::text, ending = $4::text, settles_at = CASE
   WHEN $5::interval IS NULL THEN NULL WHEN ending = $4::text THEN settles_at
   ELSE statement_timestamp() + $5::interval END
-WHERE id = $1 RETURNING settles_at
+WHERE id = $1 RETURNING settles_at, turn
 """
 
 
@@ -155,6 +156,7 @@ class Gate(models.Model):
     deadline = models.DateTimeField(null=True)
     # Ids of the teams, and negated ids of the people, who are asked now; empty: all of the policy's. For queues.
     awaits = ArrayField(models.BigIntegerField(), default=list, db_default=[])
+    turn = models.IntegerField(default=0, db_default=0)  # how often others were asked; nobody is told of one twice
     # When the decision takes effect that its people may undo until then, and the kind of outcome that it will have.
     settles_at = models.DateTimeField(null=True)
     settles_as = models.CharField(max_length=10, default="", db_default="")
@@ -312,7 +314,7 @@ class Gate(models.Model):
         """
         if (awaits, kind, ending) == (self.awaits, self.settles_as, self.ending):
             return
-        [(self.settles_at,)] = run_sql(_PROJECT, [self.pk, type_numbers(awaits), kind, ending, window])
+        [(self.settles_at, self.turn)] = run_sql(_PROJECT, [self.pk, type_numbers(awaits), kind, ending, window])
         self.awaits, self.settles_as, self.ending = awaits, kind, ending
 
     def found_by(self, person: int) -> None:

@@ -63,7 +63,7 @@ def fan_out() -> int:
             asking = Message.objects.filter(FREE, gate__in=gates, kind__in=(NoticeKind.ASKED, NoticeKind.REMINDER))
             asking.give_up(Message.Status.DROPPED, how)
         Message.objects.move(batch.moved_reminders())
-        insert_rows(made)
+        insert_rows(made, unknown_only=True)  # who was asked in this turn before is not asked again
         crash_points.point("notices_written")
     return len(told)
 
@@ -194,15 +194,15 @@ class NoticeBatch:
             again = person in self.anew.get(gate.pk, ()) and (gate.pk, person) not in self.pending
             if again or not any(who == person for who, *_ in known):
                 self.pending.add((gate.pk, person))
-                yield from self._each(told, gate, NoticeKind.ASKED, person)
+                yield from self._each(told, gate, NoticeKind.ASKED, person, turn=gate.turn)
             if due and due > self.now and (gate.pk, person) not in self.reminded:
                 self.reminded.add((gate.pk, person))
-                yield from self._each(told, gate, NoticeKind.REMINDER, person, due=due)
+                yield from self._each(told, gate, NoticeKind.REMINDER, person, due=due, turn=gate.turn)
         for channel in self.channels:
             for each in self._shared(gate, channel.name):
                 if not any(at == each.id for _, name, at in known if name == channel.name):
                     known.add((None, channel.name, each.id))
-                    yield self._notice(told, NoticeKind.ASKED, each, gate)
+                    yield self._notice(told, NoticeKind.ASKED, each, gate, turn=gate.turn)
         known |= {(person, "", None) for person in self.deciders[gate.pk]}
 
     def moved_reminders(self) -> dict[int, datetime]:
@@ -246,24 +246,24 @@ class NoticeBatch:
 
     def _each(
         self, told: ToldEvent, gate: Gate | None, kind: NoticeKind, person: int, *, run: int | None = None,
-        due: datetime | None = None,
+        due: datetime | None = None, turn: int | None = None,
     ) -> Iterator[Message]:  # fmt: skip
         """Return the person's notice by each channel and address by which they want this kind."""
         for channel in self.channels:
             if wanted_when.wants(self.settings.get(person), kind, channel.name, gate.risk if gate else "medium"):
                 for each in self.addresses.get((person, channel.name), ()):
-                    yield self._notice(told, kind, each, gate, run=run, due=due)
+                    yield self._notice(told, kind, each, gate, run=run, due=due, turn=turn)
 
     def _notice(
         self, told: ToldEvent, kind: NoticeKind, to: NoticeAddress, gate: Gate | None, *, run: int | None = None,
-        due: datetime | None = None,
+        due: datetime | None = None, turn: int | None = None,
     ) -> Message:  # fmt: skip
         urgency = wanted_when.urgency(
             gate.risk if gate else "medium", gate.deadline if gate else None, kind=kind, now=due or self.now
         )
         return Message(
             event=told.event.pk, kind=kind, channel=to.channel, user_id=to.person, team_id=to.team, address_id=to.id,
-            gate_id=gate.pk if gate else None, run=run, urgency=urgency, next_attempt_at=due or self.now,
+            gate_id=gate.pk if gate else None, turn=turn, run=run, urgency=urgency, next_attempt_at=due or self.now,
         )  # fmt: skip
 
 

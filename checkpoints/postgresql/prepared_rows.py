@@ -176,14 +176,18 @@ def prepared_statement(build: Callable[..., Any]) -> Prepared[Any]:
     return Prepared(build)
 
 
-def insert_rows(rows: Sequence[Model]) -> None:
+def insert_rows(rows: Sequence[Model], *, unknown_only: bool = False) -> None:
     """Insert rows of one model in this order; set the ids and defaults that the database gives them.
 
-    All rows leave the same columns to the database: those of the first. In the caller's transaction.
+    All rows leave the same columns to the database: those of the first. In the caller's transaction. `unknown_only`:
+    leave out those that a unique constraint refuses; then nothing is set.
     """
     if not rows:
         return
     sql, params, given = _insertion(rows)
+    if unknown_only:
+        run_sql(sql.replace("RETURNING", "ON CONFLICT DO NOTHING RETURNING"), params)
+        return
     for row, values in zip(rows, run_sql(sql, params), strict=True):
         for name, value in zip(given, values, strict=False):  # "1" where none is left to the database
             setattr(row, name, value)

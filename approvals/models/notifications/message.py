@@ -238,6 +238,7 @@ class Message(models.Model):
         "approvals.Webhook", null=True, on_delete=models.PROTECT, related_name="messages", db_index=False
     )
     gate = models.ForeignKey("approvals.Gate", null=True, on_delete=models.CASCADE, related_name="+")
+    turn = models.IntegerField(null=True)  # the gate's, of a message that asks: see Gate.turn
     run = models.BigIntegerField(null=True)  # of a message about a run
     urgency = models.SmallIntegerField(default=1, db_default=1)  # see message.Urgency
     name = models.CharField(max_length=40, null=True)  # noqa: DJ001 - a webhook's: the receiver's id of it
@@ -264,6 +265,12 @@ class Message(models.Model):
                 fields=["event", "kind", "channel", "user", "address"],
                 name="one_notice_of_an_event",
                 condition=Q(event__isnull=False),
+                nulls_distinct=False,
+            ),
+            models.UniqueConstraint(
+                fields=["gate", "turn", "kind", "channel", "user", "address"],
+                name="asked_once_a_turn",
+                condition=Q(turn__isnull=False),
                 nulls_distinct=False,
             ),
             models.UniqueConstraint(fields=["webhook", "gate", "kind"], name="one_message_per_webhook_and_event"),
@@ -308,7 +315,7 @@ class Message(models.Model):
                 status=Message.Status.PENDING, tries=0, next_attempt_at=Now(), finished_at=None
             ):
                 return False
-            Webhook.objects.get(pk=self.webhook_id).say(
+            Webhook.objects.get(messages=self).say(
                 "webhook.resent", by=by, data={"delivery": self.pk, "message": self.name}
             )
         return True

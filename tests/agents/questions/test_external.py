@@ -24,7 +24,10 @@ def test_a_program_answers_a_question_once_and_people_read_it() -> None:
         browser.post(f"/gates/{gate.pk}/questions/", {"text": f"Why {key}?", "key": key})
     first, second = program.client.get(f"/api/gates/{gate.pk}/questions").json()["items"]
     assert (first["text"], first["by"], first["status"], first["answer"]) == ("Why k1?", "Ann Okafor", "asked", None)
-    told = [decode_canonical(bytes(each.body)) for each in Message.objects.filter(kind="gate.question").order_by("pk")]
+    told = [
+        decode_canonical(bytes(each.body or b""))
+        for each in Message.objects.filter(kind="gate.question").order_by("pk")
+    ]
     assert [each["data"]["question"] for each in told][-2:] == [first["id"], second["id"]]
     assert "Why k1?" not in str(told)  # a wrong address gets no words
     place, said = f"gates/{gate.pk}/answers", {"question": first["id"], "text": "Because of <b>it</b>"}

@@ -47,7 +47,8 @@ def chooses(user: User, **fields: object) -> NotificationPreference:
 
 def message_of(notice: Message) -> NoticeMessage:
     [out] = due.prepare(Email(), [notice]).outgoing
-    return out.message
+    message: NoticeMessage = out.message
+    return message
 
 
 def dropped_as(notice: Message) -> list[object]:

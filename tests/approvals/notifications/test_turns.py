@@ -12,9 +12,10 @@ from approvals.assignments.reassigning import reassign
 from approvals.decisions.undo_window import take_back
 from approvals.errors import NotAllowed
 from approvals.models import Gate, Message
-from approvals.notifications import delivering
+from approvals.notifications import delivering, fan_out
 from tests.approvals.policy.test_stages import stage
 from tests.factories import ann, bob, decide, edit_amount, make_gate, make_policy, make_team, make_user
+from tests.harness import horizon
 
 from .mail_server import MailServer
 from .told import abandoned, fanned, people, rows
@@ -117,3 +118,19 @@ def test_a_message_that_kills_its_sender_takes_no_others_with_it(mails: MailServ
         abandoned()
     delivering.deliver("email", seconds=5.0)
     assert len(mails.mails) == 10
+
+
+def test_whom_a_slow_reader_of_events_asked_ahead_is_not_asked_a_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The opening was read when the turn was Legal's already: they were asked, and again by the event of the turn."""
+    chain = Chain()
+    Message.objects.all().delete()
+    gate = make_gate(policy=chain.gate.policy)
+    decide(gate, by=chain.ann)
+    monkeypatch.setattr(fan_out, "MATTERING", 1)
+    horizon.reached()
+    fan_out.fan_out()
+    told = Message.objects.filter(gate=gate, kind="asked", user=chain.lee)
+    assert told.update(status="sent", next_attempt_at=None) == 1
+    fanned()
+    assert told.count() == 1
+    assert Gate.objects.get(pk=gate.pk).turn == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
+from typing import Any, TypeAlias
 
 from django.contrib.auth.models import Group, User
 from django.db.models.functions import Now
@@ -18,6 +18,7 @@ from tests.factories import make_team, make_user
 from tests.harness.signed_in_clients import signed_in
 
 SOON = dt.timedelta(seconds=1)
+Delivery: TypeAlias = Any  # a Message that has a webhook and a body
 MANAGE = ("approvals.manage_webhooks",)
 
 
@@ -34,23 +35,23 @@ def make_webhook(
     return Webhook.objects.make(team=team or make_team(), url=url, agent=agent, purpose="tests", by=SYSTEM)
 
 
-def make_delivery(url: str = "https://hooks.example.com/") -> tuple[Message, str]:
+def make_delivery(url: str = "https://hooks.example.com/") -> tuple[Delivery, str]:
     """A message that waits to be sent, and the secret that signs it."""
     webhook, secret = make_webhook(url)
     return one_more(webhook), secret
 
 
-def one_more(webhook: Webhook) -> Message:
+def one_more(webhook: Webhook) -> Delivery:
     made = outbox.test(webhook, by=SYSTEM)
     assert made is not None
     return made
 
 
-def of(gate: Gate) -> list[Message]:
+def of(gate: Gate) -> list[Delivery]:
     return list(Message.objects.filter(gate=gate).order_by("pk"))
 
 
-def fresh(delivery: Message) -> Message:
+def fresh(delivery: Message) -> Delivery:
     return Message.objects.select_related("webhook").get(pk=delivery.pk)
 
 

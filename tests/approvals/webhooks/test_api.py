@@ -52,7 +52,7 @@ def made(client: Client, **body: Any) -> Any:
     return answer.json()
 
 
-def kinds(number: int) -> list[str]:
+def kinds(number: int | None) -> list[str]:
     return list(Event.objects.filter(subject=f"webhook:{number}").order_by("pk").values_list("kind", flat=True))
 
 
