@@ -92,6 +92,11 @@ def why_gone(gate: Gate) -> str:
     return str(CheckpointRemoved(found[0], found[1].seq)) if found else "Its checkpoint is not there any more."
 
 
+def number_in(text: str, digits: int = 18) -> int | None:
+    """Return the number that a text is, of at most so many digits; None for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
+
+
 def reader_of(request: HttpRequest) -> User:
     """Return the signed-in person; `private` has made sure that there is one."""
     if not isinstance(request.user, User):

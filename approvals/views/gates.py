@@ -28,7 +28,7 @@ from checkpoints.postgresql.capped_count import MOST, Capped
 from checkpoints.values import json_pointer
 
 from . import next_gate
-from .access import page_or_404, private, reader_of, shown_or_404, verified
+from .access import number_in, page_or_404, private, reader_of, shown_or_404, verified
 from .lists.asked import followed
 
 PART = 50_000  # characters of one value on one page
@@ -74,10 +74,10 @@ def show(
 
 def undone(request: HttpRequest, page: GatePage) -> Decision | None:
     """Return the decision that the reader has just undone here, until they decide again."""
-    number = request.GET.get("undone", "")
-    if not (number.isascii() and number.isdigit() and len(number) < 19) or page.agreement.mine:
+    number = number_in(request.GET.get("undone", ""))
+    if number is None or page.agreement.mine:
         return None
-    return page.gate.decisions.filter(pk=int(number), user=page.user, counts=False).first()
+    return page.gate.decisions.filter(pk=number, user=page.user, counts=False).first()
 
 
 def new_key() -> str:
@@ -109,10 +109,10 @@ def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
 def status(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the parts that change while the page is open: status, agreement, news of another version, queue."""
     page = page_or_404(request, gate_id)
-    text = request.GET.get("seen", "")
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else page.gate.proposal
+    number = number_in(request.GET.get("seen", ""), 9)
     # Most pages show the current proposal; an unknown number counts as that.
-    before = page.gate.proposals.filter(number=number).first() if number != page.gate.proposal else None
+    older = number is not None and number != page.gate.proposal
+    before = page.gate.proposals.filter(number=number).first() if older else None
     seen = before.number if before else page.gate.proposal
     changed = changes_since(page.gate, bytes(before.digest)) if before else []
     context = {"page": page, "seen": seen, "changed": changed, "place": place(request, page.gate.pk)}
@@ -159,8 +159,7 @@ def value(request: HttpRequest, gate_id: int) -> HttpResponse:
     except ValueRefused as gone:
         raise Http404("No such value") from gone
     text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)
-    start = request.GET.get("from", "0")
-    first = int(start) if start.isascii() and start.isdigit() and len(start) < 12 else 0
+    first = number_in(request.GET.get("from", "0"), 11) or 0
     last = min(first + PART, len(text))
     context = {
         "gate": page.gate, "at": at, "action": action, "total": f"{len(text):,}",

@@ -18,12 +18,12 @@ from approvals.consequences.done_before import done_before
 from approvals.consequences.outcome_fates import read_fates
 from approvals.gates.lists import snoozing
 from approvals.gates.lists.queue_filters import QueueFilters
-from approvals.gates.lists.queues import ALL, DECIDED, GROUPS, MINE, MINE_DECIDED, MINE_HELD, PERSONAL, ReaderReach
+from approvals.gates.lists.queues import ALL, DECIDED, GROUPS, MINE, MINE_DECIDED, MINE_HELD, PERSONAL
 from approvals.live import page_frame
 from approvals.live.page_frame import reach_of
 from approvals.models import Decision, Gate, Looking, Outcome, SavedView
 from approvals.policy.rules import stage_words
-from approvals.presentation import inbox, matched
+from approvals.presentation import inbox
 from approvals.presentation.gate_facts.provenance import Provenance
 from checkpoints.postgresql.capped_count import MOST, Capped
 
@@ -71,32 +71,40 @@ def context_of(request: HttpRequest, *, opens: bool = False) -> dict[str, Any]:
         inbox.row(
             gate, now=now, looking=looking.get(gate.pk, ()), repeats=before.get(gate.pk, ()),
             awaits=awaits.get(gate.pk, ""), decides=asked.queue == MINE or gate.policy_id in decides,
-            found=matched.where(gate, asked.wanted), fate=fates.get(gate.pk),
+            found=inbox.place_of(gate, asked.wanted), fate=fates.get(gate.pk),
             done=done.get(gate.pk, ()),
         )
         for gate in shown
     ]  # fmt: skip
     leaving = [inbox.row(gate, now=now, lingering=True, fate=fates.get(gate.pk)) for gate in lingering]
-    groups = grouped(asked, rows, leaving)
+    groups = grouped(asked, [*rows, *leaving])
     dated = not (asked.closed or asked.wanted.sort)
     rest = bounds(asked, groups[-1].key, now) if len(found) > SHOWN and groups and dated else []
     wholes = {queue: (queue, QueueFilters()) for queue in COUNTED}
     saved = {view.pk: _counted(view) for view in own.views[:VIEWS]}
     counted, agents = reach.figures(dict.fromkeys([*wholes.values(), *saved.values(), *rest]), agents_of=asked.queue)
     counts = {queue: counted[whole] for queue, whole in wholes.items()}
-    if rest:
-        groups[-1] = replace(groups[-1], whole=within([counted[each] for each in rest], least=len(groups[-1].rows)))
+    if rest:  # the gates up to the end of the last group, but for those due before it
+        total, earlier = counted[rest[0]], sum(counted[each].number for each in rest[1:])
+        size = Capped(max(total.number - earlier, len(groups[-1].rows)), any(counted[each].more for each in rest))
+        groups[-1] = replace(groups[-1], whole=size)
     request.waiting = counts[MINE]  # type: ignore[attr-defined]
     return {
         "queue": asked.queue, "asked": asked, "heading": asked.view or QUEUES[asked.queue][0],
-        "groups": groups, "empty": QUEUES[asked.queue][2], "last": None if rows else last_closed(reach),
+        "groups": groups, "empty": QUEUES[asked.queue][2],
+        "last": None if rows else next((gate.closed_at for gate in reach.gates(DECIDED, most=1)), None),
         "summary": "" if asked.closed else inbox.summary(
             groups, whole=counts.get(asked.queue), filtered=asked.filtered, dated=dated
         ),
         "here": asked.query(after=asked.wanted.after), "shown": SHOWN, "closed": asked.closed,
         "more": asked.query(after=shown[-1].pk) if len(found) > SHOWN else "",
         "unrun": unrun_of(request),
-        "queues": rail(asked, counts),
+        "queues": [
+            {"key": key, "label": label, "icon": icon, "count": counts.get(key),
+             "current": key == asked.queue and not asked.view}
+            for key, (label, icon, _) in QUEUES.items()
+            if key not in PERSONAL or counts[key] or asked.queue == key  # the reader's own rows, where there are any
+        ],
         "views": [(view, counted[saved[view.pk]] if view.pk in saved else None) for view in own.views],
         "mine": counts[MINE], "risks": Gate.Risk.choices, "orders": ORDERS.items(),
         "agents": sorted({*agents, asked.wanted.agent} - {""}),
@@ -130,44 +138,22 @@ def _counted(view: SavedView) -> tuple[str, QueueFilters]:
     return asked.queue, replace(asked.wanted, sort="")
 
 
-def rail(asked: InboxFilters, counts: dict[str, Capped]) -> list[dict[str, Any]]:
-    """List the queues; the reader's own rows, claimed or snoozed, only where there are any."""
-    return [
-        {"key": key, "label": label, "icon": icon, "count": counts.get(key),
-         "current": key == asked.queue and not asked.view}
-        for key, (label, icon, _) in QUEUES.items()
-        if key not in PERSONAL or counts[key] or asked.queue == key
-    ]  # fmt: skip
-
-
-def grouped(asked: InboxFilters, rows: list[inbox.InboxRow], lingering: list[inbox.InboxRow]) -> list[inbox.InboxGroup]:
+def grouped(asked: InboxFilters, rows: list[inbox.InboxRow]) -> list[inbox.InboxGroup]:
     """Put the rows into groups: by due date, by currency, or all of them under the name of their order."""
-    if asked.closed:
-        label = "Newest first"
-    elif not asked.wanted.sort:
-        return inbox.grouped([*rows, *lingering])
-    elif asked.wanted.sort in inbox.BY_CURRENCY:
-        return inbox.by_currency([*rows, *lingering], asked.wanted.sort)
-    else:
-        label = str(ORDERS[asked.wanted.sort])
-    rows = [*rows, *lingering]
+    if not asked.closed and (not asked.wanted.sort or asked.wanted.sort in inbox.BY_CURRENCY):
+        return inbox.grouped(rows, asked.wanted.sort)
+    label = "Newest first" if asked.closed else ORDERS[asked.wanted.sort]
     whole = Capped(len(rows), False) if asked.closed else None  # an undo window may still be open
     return [inbox.InboxGroup(key=asked.wanted.sort or DECIDED, label=label, rows=rows, whole=whole)] if rows else []
 
 
 def bounds(asked: InboxFilters, last: str, now: datetime) -> list[tuple[str, QueueFilters]]:
-    """Return what to count for the size of the last group, which goes on on the next page: see `within`.
+    """Return what to count for the size of the last group, which goes on on the next page.
 
     All gates up to its end, and those due before it, which are few and first in the index; those due later are neither.
     """
     after, until = inbox.due_within(last, now)
     return [(asked.queue, replace(asked.wanted, due=each)) for each in ([until, after] if after else [until])]
-
-
-def within(counts: list[Capped], *, least: int) -> Capped:
-    """Subtract the gates due before a group from those up to its end."""
-    total, before = counts[0], sum(each.number for each in counts[1:])
-    return Capped(max(total.number - before, least), any(each.more for each in counts))
 
 
 def finish(gates: Sequence[Gate]) -> None:
@@ -189,8 +175,3 @@ def just_closed(asked: InboxFilters) -> list[tuple[str, int, QueueFilters]]:
     if asked.queue == ALL:
         return [(DECIDED, SHOWN, wanted)]
     return [(MINE_DECIDED, SHOWN, wanted), (MINE_HELD, SHOWN, replace(asked.wanted, after=0, sort=""))]
-
-
-def last_closed(reach: ReaderReach) -> Any:
-    """Return when the last gate that this person may see closed; None for none."""
-    return next((gate.closed_at for gate in reach.gates(DECIDED, most=1)), None)

@@ -25,7 +25,7 @@ from approvals.presentation import inbox
 from approvals.presentation import insights as figures
 from approvals.presentation.text import untrusted
 
-from .access import private, reader_of
+from .access import number_in, private, reader_of
 from .inbox import finish
 
 SHOWN = 40  # gates of a list
@@ -70,8 +70,8 @@ def gates(request: HttpRequest) -> HttpResponse:
     wanted, user, reach = InsightFilters.from_query(request.GET), reader_of(request), reach_of(request)
     closed = closed_gates.read(reach.teams, wanted)
     found = counted(closed.rows, wanted, reader=user, teams=reach.teams)
-    number = request.GET.get("page", "1")
-    first = (int(number) - 1 if number.isascii() and number.isdigit() and len(number) < 9 else 0) * SHOWN
+    number = number_in(request.GET.get("page", "1"), 8)
+    first = (0 if number is None else number - 1) * SHOWN
     shown = reach.named([row.id for row in found[max(first, 0) : max(first, 0) + SHOWN]])
     finish(shown)
     now = timezone.now()

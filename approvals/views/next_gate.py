@@ -23,7 +23,7 @@ from approvals.presentation.gate_facts.provenance import Provenance
 from checkpoints.access.permissions import PersonKind, kind_of
 from checkpoints.postgresql.prepared_rows import prepared_statement
 
-from .access import reader_of
+from .access import number_in, reader_of
 from .lists.asked import followed
 
 COOKIE = "holdpoint_follow"
@@ -67,11 +67,8 @@ def following(request: HttpRequest, reach: ReaderReach, gate_id: int) -> list[in
 
 def decided(request: HttpRequest) -> dict[str, Any] | None:
     """Return the gate that the reader has just decided, for the page of the next one."""
-    said = request.GET.get("decided", "")
-    if not (said.isascii() and said.isdigit() and len(said) < 19):
-        return None
-    reader = reader_of(request)
-    gate = next(iter(_visible(int(said), reader.pk, kind=kind_of(reader))), None)
+    number, reader = number_in(request.GET.get("decided", "")), reader_of(request)
+    gate = None if number is None else next(iter(_visible(number, reader.pk, kind=kind_of(reader))), None)
     if gate is None:
         return None
     if outcome := getattr(gate, "outcome", None):

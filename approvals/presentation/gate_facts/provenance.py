@@ -91,6 +91,10 @@ class Provenance:
         """Return the mark of each kind of part, by the names of MARKS; "" for what is said in our own voice."""
         return {name: mark.format(agent=self.agent) if self.outside else "" for name, mark in MARKS.items()}
 
+    def sets_risk(self, card: Card) -> bool:
+        """Tell whether an external program set a card's risk, as not all of its actions have registered tools."""
+        return self.outside and not card.registered_risk
+
     def risk_mark(self, card: Card) -> str:
         """Say who set a card's risk; "" where the plan of this server did."""
         if risk := card.registered_risk:

@@ -14,7 +14,7 @@ from approvals.assignments import reassigning
 from approvals.assignments.errors import DeskRefused, MayNot, NotAsked
 from approvals.models import Gate
 
-from ..access import page_or_404, private, verified
+from ..access import number_in, page_or_404, private, verified
 from ..gates import show
 
 
@@ -43,10 +43,10 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 def _named(said: str) -> User | Group:
     """Return the person or team of "user:7" or "team:3"; raises NotAsked for anything else, known or not."""
-    kind, _colon, number = said.partition(":")
+    kind, _colon, digits = said.partition(":")
     model: Any = {"user": User, "team": Group}.get(kind)
-    if model and number.isascii() and number.isdigit() and len(number) < 10:
-        found = model.objects.filter(pk=int(number)).first()
+    if model and (number := number_in(digits, 9)) is not None:
+        found = model.objects.filter(pk=number).first()
         if isinstance(found, User | Group):
             return found
     raise NotAsked("Choose somebody from the list.")
