@@ -22,8 +22,8 @@ from approvals.models import Gate
 from approvals.policy import bulk
 from approvals.policy.step_up import Confirmed
 from approvals.presentation.drawing import impact_words
-from approvals.presentation.gate_facts import fate_words
-from approvals.presentation.gate_facts.fate_words import FateWords
+from approvals.presentation.gate_facts import outcomes
+from approvals.presentation.gate_facts.outcomes import FateWords
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from approvals.presentation.gate_page.page import GatePage
 from approvals.presentation.text.exact_call import AT_GATE
@@ -55,7 +55,7 @@ class BulkLine:
             bulk.check(self.gate, self.like)
             if not page.may_decide:
                 return page.ended.words if page.ended else page.why_not
-            if (claim := page.read.desk.claim) and not page.holds:
+            if (claim := page.read.desk.claim) and claim.by.pk != page.user.pk:
                 return str(ClaimedByOther(actors.of_user(claim.by).name, claim.by.pk))
             if page.preflight and page.preflight.red:
                 return "Its run cannot continue from here just now. Open it to see why."
@@ -223,7 +223,7 @@ class BulkResults:
     @property
     def summary(self) -> str:
         """Say what became of the gates that were decided: `3 done, 4 asked again: …`; "" where nothing was let run."""
-        return fate_words.count_fates(self.became)
+        return outcomes.count_fates(self.became)
 
     @property
     def open(self) -> bool:
@@ -235,7 +235,7 @@ def _became(gate: Gate | None, fates: Mapping[int, OutcomeFate]) -> FateWords | 
     outcome = getattr(gate, "outcome", None)
     if gate is None or outcome is None:
         return None
-    return fate_words.describe_fate(fates.get(gate.pk), outcome.proposal.card)
+    return outcomes.describe_fate(fates.get(gate.pk), outcome.proposal.card)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,14 +31,15 @@ from approvals.impact.result import Repeat
 from approvals.models import Gate
 from approvals.policy import bulk
 from approvals.presentation.drawing import times
-from approvals.presentation.drawing.repeats import moment
+from approvals.presentation.drawing.times import moment
+from approvals.presentation.gate_facts import agreement
 from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.text.exact_call import AT_GATE
 from checkpoints.postgresql.capped_count import Capped
 from checkpoints.postgresql.text_search import WORD, words_of
 
-from .gate_facts import outcomes, settling
-from .gate_page.done_words import say_done
+from .gate_facts import outcomes
+from .gate_page.earlier import say_done
 from .text import amounts, size_limit, untrusted
 
 DRAWN = 4_000_000  # characters of rows that a process caches, with the cards that they show
@@ -125,7 +126,7 @@ def row(
         "ended": ended.words if ended else "",
         "icon": ended.icon if ended else "",
         "became": ended.became if ended else None,
-        "held": settling.short(gate),
+        "held": agreement.short(gate),
         "held_until": times.element(gate.settles_at, "countdown"),
         "opened": times.element(gate.opened_at, "ago"),
         "closed": times.element(ended.at if ended else None, "ago"),

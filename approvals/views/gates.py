@@ -23,6 +23,7 @@ from approvals.policy import step_up
 from approvals.presentation.gate_page.filled import drafted
 from approvals.presentation.gate_page.page import GatePage
 from approvals.presentation.text import files, state_tree, untrusted
+from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 from checkpoints.postgresql.capped_count import MOST, Capped
 from checkpoints.values import json_pointer
@@ -58,7 +59,9 @@ def show(
     request: HttpRequest, page: GatePage, *, status: int = 200, refusal: dict[str, Any] | None = None, key: str = ""
 ) -> HttpResponse:
     """Show a gate's page, also after a decision that was not recorded. `key`: the form's, where it gets a new one."""
-    page.read_ahead()
+    if page.open:  # the impacts' history before the shown state, since both need the same rows
+        store.expect([page.gate.checkpoint])
+        _ = page.future.history
     page.confirmed = step_up.of_session(request)
     known = page.read.draft if page.read else None  # an emptied one too, which no late request may overwrite
     context = {

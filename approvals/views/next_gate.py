@@ -18,7 +18,7 @@ from approvals.gates.lists.queues import MINE, ReaderReach
 from approvals.gates.page.shown_gate import counted
 from approvals.live import page_frame
 from approvals.models import Gate
-from approvals.presentation.gate_facts import outcomes, settling
+from approvals.presentation.gate_facts import agreement, outcomes
 from approvals.presentation.gate_facts.provenance import Provenance
 from checkpoints.access.permissions import PersonKind, kind_of
 from checkpoints.postgresql.prepared_rows import prepared_statement
@@ -75,7 +75,7 @@ def decided(request: HttpRequest) -> dict[str, Any] | None:
         outcome._prefetched_objects_cache = {"decisions": counted(outcome)}
     fate = read_fates([gate]).get(gate.pk)
     ended = outcomes.ended(gate, fate=fate) if gate.status != Gate.Status.OPEN else None
-    return {"gate": gate, "ended": ended, "provenance": Provenance.of(gate), "held": settling.short(gate)}
+    return {"gate": gate, "ended": ended, "provenance": Provenance.of(gate), "held": agreement.short(gate)}
 
 
 @prepared_statement

@@ -114,7 +114,8 @@ class ShownGate:
     approvals: list[tuple[datetime, bool]]  # the reader's own last ones, for second_look
     late: bool = False  # something that it lets run should have begun by now, and nothing is known to have
     deciders: frozenset[int]  # of an open gate: ids of those who may decide now, at most two more than the quorum
-    beside: list[OpenBeside] = field(default_factory=list)  # other open gates; the oldest first
+    the_same: list[OpenBeside]  # other open gates that ask for exactly the same; the oldest first
+    about_the_same: list[OpenBeside]  # other open gates about the same resource; the oldest first
     told: list[dict[str, Any]] = field(default_factory=list)  # the latest messages to people about it, the oldest first
     unopened: bool = False  # whether the reader was told of it and had not opened its page since
     visits: list[GateVisit] = field(default_factory=list)  # of this gate and earlier ones at its step, the newest first
@@ -158,7 +159,8 @@ def shown(gate_id: int, *, to: User, listed: bool = False) -> ShownGate | None:
         visits=[_visit(each) for each in beside["visits"]],
         looking=looking, replaced=beside["replaced"],
         approvals=list(zip(beside["approved_at"], beside["looked_twice"], strict=True)),
-        beside=[OpenBeside.of(each) for each in beside["beside"]], desk=found_desk,
+        the_same=[OpenBeside.of(each) for each in beside["beside"] if each["same"]],
+        about_the_same=[OpenBeside.of(each) for each in beside["beside"] if not each["same"]], desk=found_desk,
         deciders=frozenset(beside["deciders"]), told=beside["told"], unopened=bool(beside["unopened"]),
         late=bool(beside["late"]),
     )  # fmt: skip

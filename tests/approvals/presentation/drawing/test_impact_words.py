@@ -18,7 +18,7 @@ from approvals.models import Gate, Policy
 from approvals.policy.requirements import Requirements, Role, Stage
 from approvals.policy.tally import CountedVote, tally
 from approvals.presentation.drawing import impact_words, times
-from approvals.presentation.drawing.impact_lines import ImpactLine as Line
+from approvals.presentation.drawing.impact_words import ImpactLine as Line
 from approvals.presentation.gate_facts.agreement import Agreement, VoteLine
 from tests.factories import ann, make_gate, make_plan, make_policy, make_run, make_spec, make_team
 from tests.harness.signed_in_clients import signed_in
