@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from dataclasses import replace
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from approvals import time_zones
@@ -22,17 +20,12 @@ from approvals.notifications import log
 from approvals.policy import step_up
 from approvals.presentation.gate_page.filled import drafted
 from approvals.presentation.gate_page.page import GatePage
-from approvals.presentation.text import files, state_tree, untrusted
 from checkpoints import store
-from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 from checkpoints.postgresql.capped_count import MOST, Capped
-from checkpoints.values import json_pointer
 
 from . import next_gate
 from .access import number_in, page_or_404, private, reader_of, shown_or_404, verified
 from .lists.asked import followed
-
-PART = 50_000  # characters of one value on one page
 
 
 @require_safe
@@ -139,47 +132,3 @@ def preview(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the gate in short, beside the inbox."""
     page = page_or_404(request, gate_id)
     return render(request, "approvals/inbox/preview.html", {"page": page})
-
-
-@require_safe
-@private
-@verified
-def value(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """Show one value of the saved state in full, a part at a time: `?at=<JSON Pointer>&from=<character>`.
-
-    With `&action=<id>`, one of that action's current arguments; with `&tree=1`, the inside of a branch that was opened
-    in the tree.
-    """
-    page, at = page_or_404(request, gate_id), request.GET.get("at", "")
-    if request.GET.get("tree"):
-        return _branch(request, page, at)
-    action = page.card.action(request.GET["action"]) if "action" in request.GET else None
-    if action is None and "action" in request.GET:
-        raise Http404("No such action")
-    shown = action.masked if action else page.saved.state
-    try:
-        found = json_pointer.find_value(shown, at)
-    except ValueRefused as gone:
-        raise Http404("No such value") from gone
-    text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)
-    first = number_in(request.GET.get("from", "0"), 11) or 0
-    last = min(first + PART, len(text))
-    context = {
-        "gate": page.gate, "at": at, "action": action, "total": f"{len(text):,}",
-        "shown": untrusted.render(text[first:last], clamp=False, value=True, part=True),
-        "first": f"{first + 1:,}", "last": f"{last:,}", "before": max(first - PART, 0) if first else None,
-        "after": last if last < len(text) else None,
-    }  # fmt: skip
-    return render(request, "approvals/values/value.html", context)
-
-
-def _branch(request: HttpRequest, page: GatePage, at: str) -> HttpResponse:
-    try:
-        found = json_pointer.find_value(page.saved.state, at)
-        whole, files_at = reverse("gate_value", args=[page.gate.pk]), files.address(page.gate.pk)
-        drawn = state_tree.branch(found, pointer=at, whole=whole, files_at=files_at)
-    except (NotVerified, NoSuchCheckpoint) as refused:
-        return render(request, "partials/branch.html", {"refused": refused})
-    except (ValueRefused, LookupError) as gone:
-        raise Http404("No such value") from gone
-    return render(request, "partials/branch.html", {"drawn": drawn})

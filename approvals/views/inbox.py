@@ -175,3 +175,11 @@ def just_closed(asked: InboxFilters) -> list[tuple[str, int, QueueFilters]]:
     if asked.queue == ALL:
         return [(DECIDED, SHOWN, wanted)]
     return [(MINE_DECIDED, SHOWN, wanted), (MINE_HELD, SHOWN, replace(asked.wanted, after=0, sort=""))]
+
+
+@require_safe
+@private
+def waiting(request: HttpRequest) -> HttpResponse:
+    """Answer the number of gates that wait for the reader alone, as the bar at the top shows it."""
+    frame = page_frame.of(request)
+    return HttpResponse(str(frame.waiting if frame else 0), content_type="text/plain; charset=utf-8")

@@ -1,7 +1,8 @@
-"""The page that hands a gate over to a person or a team, and the order that it sends."""
+"""Takes claims, releases and takeovers of a gate, and hands it over to a person or a team."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib.auth.models import Group, User
@@ -10,26 +11,67 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from approvals.assignments import reassigning
+from approvals.assignments import claims, reassigning
 from approvals.assignments.errors import DeskRefused, MayNot, NotAsked
 from approvals.models import Gate
 
-from ..access import number_in, page_or_404, private, verified
-from ..gates import show
+from .access import number_in, page_or_404, private, verified
+from .gates import show
 
-
-@require_safe
-@private
-@verified
-def page(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """Show whom the reader may hand the gate over to."""
-    return _show(request, page_or_404(request, gate_id))
+NOT_DONE = "Nothing was changed."
 
 
 @require_POST
 @private
 @verified
-def create(request: HttpRequest, gate_id: int) -> HttpResponse:
+def claim(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Claim the gate for the reader."""
+    return _answer(request, gate_id, claims.claim)
+
+
+@require_POST
+@private
+@verified
+def release(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """End the reader's claim."""
+    return _answer(request, gate_id, claims.release)
+
+
+@require_POST
+@private
+@verified
+def take_over(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Take somebody's claim over."""
+    return _answer(request, gate_id, claims.take_over)
+
+
+def _answer(request: HttpRequest, gate_id: int, order: Callable[..., None]) -> HttpResponse:
+    page = page_or_404(request, gate_id)
+    try:
+        order(page.gate, by=page.user)
+    except DeskRefused as refusal:
+        return refused(request, page_or_404(request, gate_id).gate, page.user, refusal)
+    return HttpResponseRedirect(reverse("gate", args=[gate_id]) + "#gate-claim", status=303)
+
+
+def refused(request: HttpRequest, gate: Gate, user: User, refusal: DeskRefused) -> HttpResponse:
+    """Show the gate with why nothing was changed."""
+    told = {"title": NOT_DONE, "said": str(refusal), "tone": "stop", "icon": "people"}
+    return show(request, page_or_404(request, gate.pk), status=refusal.status, refusal=told)
+
+
+@require_safe
+@private
+@verified
+def show_choices(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Show whom the reader may hand the gate over to."""
+    return _show_choices(request, page_or_404(request, gate_id))
+
+
+@require_POST
+@private
+@verified
+def hand_over(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Hand the gate over; 422 with what was typed where that cannot be."""
     found = page_or_404(request, gate_id)
     try:
@@ -37,7 +79,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         to = _named(request.POST.get("to", ""))
         reassigning.reassign(found.gate, to=to, reason=request.POST.get("reason", ""), by=found.user)
     except DeskRefused as refusal:
-        return _show(request, found, refusal)
+        return _show_choices(request, found, refusal)
     return HttpResponseRedirect(reverse("gate", args=[gate_id]) + "#gate-desk", status=303)
 
 
@@ -52,7 +94,7 @@ def _named(said: str) -> User | Group:
     raise NotAsked("Choose somebody from the list.")
 
 
-def _show(request: HttpRequest, found: Any, refusal: DeskRefused | None = None) -> HttpResponse:
+def _show_choices(request: HttpRequest, found: Any, refusal: DeskRefused | None = None) -> HttpResponse:
     gate: Gate = found.gate
     try:
         choices = reassigning.choices(gate, by=found.user) if found.open else None

@@ -18,7 +18,7 @@ from approvals.assignments.errors import AwayRefused
 from approvals.models import Delegation
 from checkpoints.access.permissions import colleagues_of
 
-from ..access import number_in, private, reader_of
+from .access import number_in, private, reader_of
 
 SHOWN = "%Y-%m-%dT%H:%M"
 
