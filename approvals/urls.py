@@ -75,9 +75,7 @@ urlpatterns = [
     path("audit/events/<int:event_id>/erasures/", audit.erasures, name="audit-erasures"),
     path("account/notifications/browsers/", notifications.subscribe_browser, name="browsers"),
     path("account/notifications/browsers/keys/", notifications.browser_keys, name="browser-keys"),
-    path(
-        "account/notifications/browsers/<int:browser>/removals/", notifications.remove_browser, name="browser-removals"
-    ),
+    path("account/notifications/browsers/<int:browser>/removals/", notifications.end_browser, name="browser-removals"),
     path("account/waiting/", inbox.waiting, name="waiting"),
     path("account/notifications/slack/", notifications.look_up_in_slack, name="slack-lookups"),
 ]

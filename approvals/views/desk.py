@@ -13,12 +13,10 @@ from django.views.decorators.http import require_POST, require_safe
 
 from approvals.assignments import claims, reassigning
 from approvals.assignments.errors import DeskRefused, MayNot, NotAsked
-from approvals.models import Gate
+from approvals.presentation.gate_page.page import GatePage
 
 from .access import number_in, page_or_404, private, verified
 from .gates import show
-
-NOT_DONE = "Nothing was changed."
 
 
 @require_POST
@@ -50,14 +48,13 @@ def _answer(request: HttpRequest, gate_id: int, order: Callable[..., None]) -> H
     try:
         order(page.gate, by=page.user)
     except DeskRefused as refusal:
-        return refused(request, page_or_404(request, gate_id).gate, page.user, refusal)
+        return _unchanged(request, page_or_404(request, gate_id), str(refusal), refusal.status)
     return HttpResponseRedirect(reverse("gate", args=[gate_id]) + "#gate-claim", status=303)
 
 
-def refused(request: HttpRequest, gate: Gate, user: User, refusal: DeskRefused) -> HttpResponse:
-    """Show the gate with why nothing was changed."""
-    told = {"title": NOT_DONE, "said": str(refusal), "tone": "stop", "icon": "people"}
-    return show(request, page_or_404(request, gate.pk), status=refusal.status, refusal=told)
+def _unchanged(request: HttpRequest, page: GatePage, why: str, status: int) -> HttpResponse:
+    told = {"title": "Nothing was changed.", "said": why, "tone": "stop", "icon": "people"}
+    return show(request, page, status=status, refusal=told)
 
 
 @require_safe
@@ -94,15 +91,12 @@ def _named(said: str) -> User | Group:
     raise NotAsked("Choose somebody from the list.")
 
 
-def _show_choices(request: HttpRequest, found: Any, refusal: DeskRefused | None = None) -> HttpResponse:
-    gate: Gate = found.gate
+def _show_choices(request: HttpRequest, found: GatePage, refusal: DeskRefused | None = None) -> HttpResponse:
     try:
-        choices = reassigning.choices(gate, by=found.user) if found.open else None
+        choices = reassigning.choices(found.gate, by=found.user) if found.open else None
     except MayNot as may_not:
         choices, refusal = None, may_not
     if choices is None:
-        said = str(refusal or "This gate is closed.")
-        told = {"title": "Nothing was changed.", "said": said, "tone": "stop", "icon": "people"}
-        return show(request, found, status=refusal.status if refusal else 409, refusal=told)
+        return _unchanged(request, found, str(refusal or "This gate is closed."), refusal.status if refusal else 409)
     context = {"page": found, "choices": choices, "refused": refusal, "typed": request.POST}
     return render(request, "approvals/desk/hand_over.html", context, status=refusal.status if refusal else 200)

@@ -107,8 +107,9 @@ def status(request: HttpRequest, gate_id: int) -> HttpResponse:
     page = page_or_404(request, gate_id)
     number = number_in(request.GET.get("seen", ""), 9)
     # Most pages show the current proposal; an unknown number counts as that.
-    older = number is not None and number != page.gate.proposal
-    before = page.gate.proposals.filter(number=number).first() if older else None
+    before = None
+    if number is not None and number != page.gate.proposal:
+        before = page.gate.proposals.filter(number=number).first()
     seen = before.number if before else page.gate.proposal
     changed = changes_since(page.gate, bytes(before.digest)) if before else []
     context = {"page": page, "seen": seen, "changed": changed, "place": place(request, page.gate.pk)}

@@ -130,7 +130,7 @@ def subscribe_browser(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 @private
-def remove_browser(request: HttpRequest, browser: int) -> HttpResponse:
+def end_browser(request: HttpRequest, browser: int) -> HttpResponse:
     """Turn messages off in one browser."""
     if not browsers.remove(reader_of(request), browser):
         raise Http404("No such browser")

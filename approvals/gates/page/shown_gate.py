@@ -114,8 +114,9 @@ class ShownGate:
     approvals: list[tuple[datetime, bool]]  # the reader's own last ones, for second_look
     late: bool = False  # something that it lets run should have begun by now, and nothing is known to have
     deciders: frozenset[int]  # of an open gate: ids of those who may decide now, at most two more than the quorum
-    the_same: list[OpenBeside]  # other open gates that ask for exactly the same; the oldest first
-    about_the_same: list[OpenBeside]  # other open gates about the same resource; the oldest first
+    # Other open gates that ask for exactly the same, and about the same resource; the oldest first.
+    the_same: list[OpenBeside] = field(default_factory=list)
+    about_the_same: list[OpenBeside] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)  # the latest messages to people about it, the oldest first
     unopened: bool = False  # whether the reader was told of it and had not opened its page since
     visits: list[GateVisit] = field(default_factory=list)  # of this gate and earlier ones at its step, the newest first

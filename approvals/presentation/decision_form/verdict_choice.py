@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -139,6 +140,27 @@ def said_of(
         except ValueRefused as refused:
             return {}, [make_problem(f"Write JSON: {refused.reason}.", action=action.id, part="response")]
     return said, []
+
+
+def so_far(
+    action: Action, chosen: ChosenVerdict, arguments: Mapping[str, Any], errors: Sequence[Problem]
+) -> dict[str, Any]:
+    """Return the choice for an action so far as a verdict, so that its impact can be previewed.
+
+    A reason that is still missing does not change the result, and an action without a choice stays as it is.
+    """
+    wrong = any(one["action"] == action.id and not one["part"] for one in errors)
+    if chosen.verdict in ("", EDIT) and action.id in arguments and not wrong:
+        return {"verdict": EDIT, "arguments": arguments[action.id]}
+    if chosen.verdict == RESPOND and (chosen.response or takes_text(action)):
+        with suppress(ValueRefused):
+            return {"verdict": RESPOND, "response": response_of(action, chosen.response or "…")}
+    if chosen.verdict == LATER:
+        return {"verdict": LATER}
+    if not chosen.sends_fields:
+        return {"verdict": REJECT, "reason": chosen.reason or "…"}
+    settled = action.settled.verdict if action.settled and not chosen.verdict else APPROVE
+    return {"verdict": settled}
 
 
 def response_of(action: Action, text: str) -> Any:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from django.utils import timezone
 from django.utils.functional import cached_property
 
+from approvals.cards import verdicts
 from approvals.cards.action import EDIT
+from approvals.decisions import per_action
 from approvals.decisions.decision_impact import DecisionImpact
-from approvals.decisions.edit import NextProposal
+from approvals.decisions.edit import CurrentProposal, NextProposal
 from approvals.english import quote_titles
+from approvals.errors import DecisionRefused
 from approvals.gates import closing
 from approvals.impact import Impact, ImpactVerdict
 from approvals.impact.result import names
-from approvals.presentation.decision_form import posted, send_button, verdict_choice
+from approvals.presentation.decision_form import posted, send_button
 from approvals.presentation.decision_form.answer_forms import AnswerForm
-from approvals.presentation.decision_form.verdict_choice import UNSENT
+from approvals.presentation.decision_form.verdict_choice import UNSENT, ChosenVerdict, so_far
 from approvals.presentation.drawing import impact_words
 from approvals.presentation.gate_facts import agreement
+from checkpoints import actors
 
 from .changes import ShownChanges
 from .gate_form import GateForm
@@ -235,12 +240,23 @@ class OfferedChoices:
 
     @cached_property
     def mix(self) -> NextProposal | None:
-        """Return the proposal that the choices so far make; None without choices, or where all actions are rejected."""
-        if not (self.page.ballots and self.page.sent.each):
+        """Return the proposal that the choices so far make.
+
+        None without choices, and where they are no valid decision or reject every action.
+        """
+        page, chosen, typed = self.page, self.page.sent.each, self.page.typed
+        if not (page.ballots and chosen):
             return None
-        return verdict_choice.foreseen(
-            self.page.gate, self.page.proposal, self.page.sent.each, self.page.typed, by=self.page.user
-        )
+        said = {
+            action.id: so_far(action, chosen.get(action.id, ChosenVerdict()), typed.arguments, typed.errors)
+            for action in page.card.actions
+        }
+        with suppress(DecisionRefused):
+            by_action = verdicts.read(said, page.card)
+            if not by_action.rejects_all:
+                current = CurrentProposal.of(page.gate, page.proposal)
+                return per_action.mixed(current, by_action, by=actors.of_user(page.user).name)
+        return None
 
     @property
     def mix_commit(self) -> str:
