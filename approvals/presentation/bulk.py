@@ -55,8 +55,8 @@ class BulkLine:
             bulk.check(self.gate, self.like)
             if not page.may_decide:
                 return page.ended.words if page.ended else page.why_not
-            if (claim := page.read.desk.claim) and claim.by.pk != page.user.pk:
-                return str(ClaimedByOther(actors.of_user(claim.by).name, claim.by.pk))
+            if (claim := page.read.desk.claim) and claim["by"].pk != page.user.pk:
+                return str(ClaimedByOther(actors.of_user(claim["by"]).name, claim["by"].pk))
             if page.preflight and page.preflight.red:
                 return "Its run cannot continue from here just now. Open it to see why."
             if page.step_up and page.step_up.until is None:

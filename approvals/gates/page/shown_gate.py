@@ -36,7 +36,7 @@ from checkpoints.access.permissions import (
 )
 from checkpoints.postgresql.prepared_rows import BatchStatement, prepared_statement, select_columns
 
-from .desk import DESK, GateDesk
+from .desk import DESK, GateDesk, read_desk
 
 # The draft of this gate; else the newest of the withdrawn ones that it replaces, which asked the same.
 _DRAFT = f"""
@@ -148,7 +148,7 @@ def shown(gate_id: int, *, to: User, listed: bool = False) -> ShownGate | None:
     gate.policy.named = [User(**each) for each in beside["named"]]
     gate.policy.person_ids = [each.pk for each in gate.policy.named]
     stands = GateStanding.of(to.pk, beside["access"]) if to.is_active else GateStanding(to.pk)
-    found_desk = GateDesk.of(beside["desk"])
+    found_desk = GateDesk(**read_desk(beside["desk"][0])) if beside["desk"] else GateDesk()
     if stands.own:
         found_desk = replace(found_desk, lenders=())  # in one's own name comes first
     gate.desk, gate.added_ids = found_desk, [team for team, _ in found_desk.added]
