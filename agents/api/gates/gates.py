@@ -118,15 +118,15 @@ class Vote(ApiSchema):
     """Who decided."""
     on_behalf_of: str
     """The person who was away, whose authority they used; empty: their own."""
-    verdict: str
+    verdict: str = Field(validation_alias="decision.verdict")
     """Their verdict; mixed: see `actions`."""
-    actions: dict[str, str] = Field(validation_alias="by_action")
+    actions: dict[str, str] = Field(validation_alias="decision.by_action")
     """Their verdict for each action, by its id: approve, edit, reject or respond."""
     comment: str
     """Their comment: data, never markup."""
-    at: datetime | None
+    at: datetime | None = Field(validation_alias="decision.created_at")
     """When."""
-    proposal: int
+    proposal: int = Field(validation_alias="decision.proposal.number")
     """The version of the proposal that they decided on."""
     counts: bool
     """Whether it counts for the current proposal."""

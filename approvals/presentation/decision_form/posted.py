@@ -281,16 +281,6 @@ class ShownPrecondition:
     effects: Sequence[str]  # the effects before which it is checked
     counts: bool  # at a closed gate: it was added, or required
 
-    @property
-    def name(self) -> str:
-        """Return the name of its check box in the form."""
-        return FIELD + self.precondition.id
-
-    @property
-    def beside(self) -> str:
-        """Return the name of the hidden field that says that the box was on the page."""
-        return OFFERED + self.precondition.id
-
 
 def ticked_in(form: Mapping[str, str], card: Card) -> list[str]:
     """List the ids whose boxes are ticked in a posted form, even unknown ones.

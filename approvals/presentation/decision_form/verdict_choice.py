@@ -63,29 +63,14 @@ class ChosenVerdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfferedVerdict:
-    """One verdict on offer."""
-
-    value: str
-    label: str
-    icon: str
-    key: str
-    chosen: bool
-
-
-@dataclass(frozen=True, kw_only=True)
 class Ballot:
     """The choice beside one action."""
 
     id: str
-    choices: Sequence[OfferedVerdict]
+    choices: Mapping[str, tuple[str, str, str]]  # those of CHOICES that it takes
     chosen: ChosenVerdict
     settled: SettledAction | None = None  # how others settled it, if that still counts
     errors: Mapping[str, str] = field(default_factory=dict)  # by part: verdict, reason, response
-
-    @property
-    def offers(self) -> list[str]:
-        return [each.value for each in self.choices]
 
 
 def has_ballots(card: Card) -> bool:
@@ -96,11 +81,9 @@ def has_ballots(card: Card) -> bool:
 def ballot(action: Action, said: ChosenVerdict | None, errors: Sequence[Problem]) -> Ballot:
     """Return the choice beside an action. `said`: what was chosen there so far."""
     said = said.hiding(action) if said else ChosenVerdict(verdict=action.settled_as)
-    choices = [
-        OfferedVerdict(value=name, label=label, icon=icon, key=key, chosen=name == said.verdict)
-        for name, (label, icon, key) in (CHOICES | (ANSWERED if action.asks_only else {})).items()
-        if action.takes(name)
-    ]
+    choices = {
+        name: words for name, words in (CHOICES | (ANSWERED if action.asks_only else {})).items() if action.takes(name)
+    }
     mine = {each["part"]: each["message"] for each in errors if each["action"] == action.id and each["part"]}
     return Ballot(id=action.id, choices=choices, chosen=said, settled=action.settled, errors=mine)
 

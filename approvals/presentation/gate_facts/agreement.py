@@ -5,8 +5,8 @@ Also a decision that takes effect at the end of its undo window: whose it is, wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -32,19 +32,15 @@ from . import outcomes
 class VoteLine:
     """One person's decision, as a line."""
 
+    decision: Decision
     name: str
     on_behalf_of: str = ""  # the person who was away, whose authority it uses
-    verdict: str = ""
-    by_action: Mapping[str, str] = field(default_factory=dict)  # their verdict on each action, by id
     words: str = ""
-    at: datetime | None = None
     comment: str = ""
     you: bool = False
     lapsed: bool = False
     state: str = "open"
-    proposal: int = 0
     note: str = ""
-    back_to: str = ""  # of a rejection: the step from which the agent tries again
     only_if: Sequence[Precondition] = ()  # preconditions that they added
 
 
@@ -157,19 +153,15 @@ def _voice(decision: Decision, *, user: User, current: int) -> VoteLine:
     lapse = "For an earlier version; not counted" if earlier else "Not counted any more; may approve again"
     state, added = "rejected" if decision.rejects else "approved", decision.added
     return VoteLine(
+        decision=decision,
         name=actors.of_user(decision.user).name,
         on_behalf_of=actors.of_user(decision.on_behalf_of).name if decision.on_behalf_of else "",
-        verdict=decision.verdict,
-        by_action=decision.by_action,
         words=_words(decision),
-        at=decision.created_at,
         comment=bytes(decision.comment).decode(),
         you=decision.user_id == user.pk,
         lapsed=lapsed,
         state="expired" if lapsed else state,
-        proposal=decision.proposal.number,
         note=lapse if lapsed else "",
-        back_to=decision.back_to,
         only_if=[each for each in decision.proposal.card.preconditions if each.id in added] if added else (),
     )
 
@@ -255,4 +247,4 @@ def short(gate: Gate) -> str:
 
 def _rejection(agreement: Agreement) -> str:
     last = next((each for each in reversed(agreement.voices) if each.state == "rejected"), None)
-    return "The agent tries again" if last and last.back_to else "The gate closes as rejected"
+    return "The agent tries again" if last and last.decision.back_to else "The gate closes as rejected"

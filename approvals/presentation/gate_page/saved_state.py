@@ -21,7 +21,6 @@ from checkpoints.store.header import CheckpointHeader
 
 from .gate_form import GateForm
 
-STEPS = 24  # shown in the compact list
 SECRETS = 100  # named on one page
 
 
@@ -75,14 +74,6 @@ class ShownState:
         title = self.page.plan.title_of
         own = [place for place in path if place.run_id == self.page.gate.run_id]
         return [RunStepLine(saved=at, title=title(at.step or at.kind)) for at in own]
-
-    @property
-    def last_steps(self) -> list[RunStepLine]:
-        return self.steps[-STEPS:]
-
-    @property
-    def earlier(self) -> int:
-        return max(len(self.steps) - STEPS, 0)
 
     @property
     def sources(self) -> dict[str, str]:

@@ -103,7 +103,7 @@ def test_nothing_runs_before_the_others_have_agreed() -> None:
     ]
     assert first.marks == ("held", "ahead")
     last = "Yours is the last approval needed: it takes effect immediately"
-    one = needing(2, 7, voices=[VoteLine(name="Mira", state="approved")])
+    one = needing(2, 7, voices=[VoteLine(decision=Decision(), name="Mira", state="approved")])
     assert lines(impact_words.approval("approve", told, one, current=True))[-1] == f"2 of 2: {last}"
     edited = impact_words.approval("edit", told, one, current=False)
     assert lines(edited)[-1] == (
