@@ -61,7 +61,10 @@ class BulkLine:
                 return "Its run cannot continue from here just now. Open it to see why."
             if page.step_up and page.step_up.until is None:
                 return "Its policy asks for your password again. Open it to confirm it."
-            return self._why_unapproved() if self.approves else self._why_unrejected()
+            if self.approves:
+                return self._why_unapproved()
+            mine = page.agreement.mine
+            return str(AlreadySaid.rejected) if mine is not None and mine.rejects else ""
         except DecisionRefused as refusal:
             return str(refusal)
         except (NotVerified, NoSuchCheckpoint):
@@ -83,10 +86,6 @@ class BulkLine:
         if page.choices.approval.ticks:
             return "It would do something again that was already done. Open it to confirm that."
         return ""
-
-    def _why_unrejected(self) -> str:
-        mine = self.page.agreement.mine
-        return str(AlreadySaid.rejected) if mine is not None and mine.rejects else ""
 
     @property
     def approves(self) -> bool:

@@ -53,9 +53,11 @@ def page(request: HttpRequest) -> HttpResponse:
         filters, refused = filters_of(typed), ""
     except NoFilter as error:
         filters, refused = AuditFilters(), str(error)
+    teams = Group.objects.all() if reader.everything else Group.objects.filter(pk__in=reader.teams)
     context = {
         "typed": typed, "refused": refused, "set": audit.address(typed), "seals": seal_verification.standing(),
-        "kinds": audit.kinds(), "teams": offered_teams(reader), "may_audit": reader.may_audit,
+        "kinds": audit.kinds(), "teams": list(teams.order_by("name").values_list("pk", "name")[:200]),
+        "may_audit": reader.may_audit,
     }  # fmt: skip
     if not refused:
         before = PageMark.read(request.GET.get("before", ""))
@@ -87,12 +89,6 @@ def listed(
         "rows": rows, "before": before, "after": top, "filtered": bool(filters.to_json()),
         "older": audit.address(typed, before=found.next) if found.next else "",
     }  # fmt: skip
-
-
-def offered_teams(reader: AuditReader) -> list[tuple[int, str]]:
-    """List (id, name) of the first teams by name, for the filter."""
-    teams = Group.objects.all() if reader.everything else Group.objects.filter(pk__in=reader.teams)
-    return list(teams.order_by("name").values_list("pk", "name")[:200])
 
 
 def typed_of(sent: QueryDict) -> dict[str, str]:

@@ -27,6 +27,8 @@ from . import next_gate
 from .access import number_in, page_or_404, private, reader_of, shown_or_404, verified
 from .lists.asked import followed
 
+AHEAD = ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")  # where a browser says that it fetches in case somebody comes
+
 
 @require_safe
 @private
@@ -34,18 +36,13 @@ from .lists.asked import followed
 def page(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the gate: what is asked, over which state, and the form that decides it."""
     shown, reader = shown_or_404(request, gate_id), reader_of(request)
-    if is_visit(request):
+    ahead = " ".join(request.headers.get(name, "") for name in AHEAD).lower()
+    if request.method == "GET" and not any(word in ahead for word in ("prefetch", "prerender", "preview")):
         if shown.unopened:
             Notice.objects.opened(gate_id, by=reader)
         if time_zones.COOKIE not in request.COOKIES:  # no script, which else says what is in sight
             GateVisit.objects.look(gate_id, by=reader, proposal=shown.gate.proposal)
     return show(request, drafted(shown, reader))
-
-
-def is_visit(request: HttpRequest) -> bool:
-    """Tell whether a person asked for the page, and no browser that fetches pages ahead, in case they do."""
-    ahead = " ".join(request.headers.get(name, "") for name in ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")).lower()
-    return request.method == "GET" and not any(word in ahead for word in ("prefetch", "prerender", "preview"))
 
 
 def show(

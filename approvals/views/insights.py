@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 
 from django.contrib.auth.models import User
@@ -38,7 +39,7 @@ def page(request: HttpRequest) -> HttpResponse:
     wanted, user, teams = InsightFilters.from_query(request.GET).whole, reader_of(request), reach_of(request).teams
     closed = closed_gates.read(teams, wanted)
     rows, waiting = closed.rows, backlog.read(teams, wanted)
-    took, ended = measure_waits(rows), figures.verdict_share(rows)
+    took, ended = measure_waits(rows), Counter(row.kind for row in rows)
     compared = comparable_teams(user) & set(teams)
     context = {
         "wanted": wanted, "periods": PERIODS, "teams": teams, "risks": Gate.Risk.choices, "cut": closed.cut,

@@ -110,6 +110,7 @@ def sheets(
             left = max(left - len(form.fields), 0)
         values = [] if form else values_of(action, quoted=quoted)
         proposed = before.action(action.id) if before else None
+        as_json = forms.texts.written("json", action.redaction.masked(action.arguments, named=True)) if form else ""
         pinned = pinned_of(action, mine=mine, before=proposed, form=form, values=values, wrong=errors, quoted=quoted)
         found.append(
             ActionSheet(
@@ -123,7 +124,7 @@ def sheets(
                 shown=None if form or values else without(action.masked, action.pinned),
                 changes=changes_of(action, action.arguments, mine) if mine != action.arguments else (),
                 errors=loose(form, errors),
-                value_text=json_of(action) if form else "",
+                value_text=as_json if len(as_json) <= forms.EDITABLE else "",
                 ballot=(ballots or {}).get(action.id),
                 judged=(judged or {}).get(action.id),
                 quoted=quoted,
@@ -136,7 +137,7 @@ def _drawn(action: Action, form: Form | None, posted: Mapping[str, str]) -> list
     """Draw the arguments, with a box beside each change that may be left out."""
     fields = {each.pointer: each for each in form.fields} if form else {}
     found = []
-    for drawn in drawn_of(action):
+    for drawn in (each for hint in action.draws for each in _drawings(action, hint)):
         rows = [left_out.boxed(row, fields.get(row["pointer"]), row.get("before"), posted) for row in drawn.rows]
         field, stretches = fields.get(drawn.place), {line.hunk for line in drawn.lines if line.hunk}
         if field and stretches and not drawn.new and left_out.takes(field) and field.kind in ("text", "long"):
@@ -174,12 +175,6 @@ def loose(form: Form | None, errors: Mapping[str, str]) -> list[str]:
         return list(errors.values())
     shown = " ".join(node.error for node in form.nodes)
     return [message for message in errors.values() if message not in shown]
-
-
-def json_of(action: Action) -> str:
-    """Write the arguments as JSON, for a form; "" where they are too long for one."""
-    text = forms.texts.written("json", action.redaction.masked(action.arguments, named=True))
-    return text if len(text) <= forms.EDITABLE else ""
 
 
 def values_of(action: Action, *, quoted: bool = False) -> list[FormNode]:
@@ -303,11 +298,6 @@ class DrawnArguments:
         return [(number, self.boxes.get(number, False), list(lines)) for number, lines in runs]
 
 
-def drawn_of(action: Action) -> list[DrawnArguments]:
-    """Draw the arguments as they are now; what people's edits turned into something else is not drawn."""
-    return [drawn for each in action.draws for drawn in _drawings(action, each)]
-
-
 def _fields(action: Action, drawing: Drawing) -> Iterator[DrawnArguments]:
     """Draw an object beside the one that is there now, field by field."""
     now, hidden = json_pointer.get(action.arguments, drawing.at), action.redaction.at(drawing.at)
@@ -322,6 +312,7 @@ def _fields(action: Action, drawing: Drawing) -> Iterator[DrawnArguments]:
 
 
 def _drawings(action: Action, drawing: Drawing) -> Iterator[DrawnArguments]:
+    """Draw the arguments as they are now; what people's edits turned into something else is not drawn."""
     if drawing.kind == FIELDS:
         yield from _fields(action, drawing)
         return

@@ -81,9 +81,8 @@ def has_ballots(card: Card) -> bool:
 def ballot(action: Action, said: ChosenVerdict | None, errors: Sequence[Problem]) -> Ballot:
     """Return the choice beside an action. `said`: what was chosen there so far."""
     said = said.hiding(action) if said else ChosenVerdict(verdict=action.settled_as)
-    choices = {
-        name: words for name, words in (CHOICES | (ANSWERED if action.asks_only else {})).items() if action.takes(name)
-    }
+    offered = CHOICES | ANSWERED if action.asks_only else CHOICES
+    choices = {name: words for name, words in offered.items() if action.takes(name)}
     mine = {each["part"]: each["message"] for each in errors if each["action"] == action.id and each["part"]}
     return Ballot(id=action.id, choices=choices, chosen=said, settled=action.settled, errors=mine)
 

@@ -225,13 +225,16 @@ def held(gate: Gate, agreement: Agreement, *, then: str, now: datetime) -> HeldD
     state = "rejected" if kind == "rejected" else "approved"
     counting = sorted((voice for voice in agreement.voices if voice.state == state), key=lambda voice: not voice.you)
     names = join_names("you" if voice.you else voice.name for voice in counting)
+    if kind == "rejected":
+        last = next((voice for voice in reversed(agreement.voices) if voice.state == state), None)
+        then = "The agent tries again" if last and last.decision.back_to else "The gate closes as rejected"
     return HeldDecision(
         kind=kind,
         short=short(gate),
         icon="x" if kind == "rejected" else "check",
         words=f"{Outcome.Kind(kind).label} by {names}.",
         at=gate.settles_at,
-        then=_rejection(agreement) if kind == "rejected" else then,
+        then=then,
         mine=agreement.mine.pk if agreement.mine else 0,
         overdue=gate.settles_at + CLOSED_BY < now,
         late=bool(gate.deadline and gate.deadline <= now),
@@ -243,8 +246,3 @@ def short(gate: Gate) -> str:
     if gate.settles_at is None or gate.status != Gate.Status.OPEN:
         return ""
     return "Decided" if gate.settles_as == Outcome.Kind.MIXED else str(Outcome.Kind(gate.settles_as).label)
-
-
-def _rejection(agreement: Agreement) -> str:
-    last = next((each for each in reversed(agreement.voices) if each.state == "rejected"), None)
-    return "The agent tries again" if last and last.decision.back_to else "The gate closes as rejected"

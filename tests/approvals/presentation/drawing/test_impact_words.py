@@ -14,7 +14,7 @@ from django.contrib.auth.models import Group
 from django.utils import timezone
 
 from approvals.impact import Impact, ImpactRow, ImpactVerdict
-from approvals.models import Gate, Policy
+from approvals.models import Decision, Gate, Policy
 from approvals.policy.requirements import Requirements, Role, Stage
 from approvals.policy.tally import CountedVote, tally
 from approvals.presentation.drawing import impact_words, times
