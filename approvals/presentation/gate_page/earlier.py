@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from num2words import num2words  # type: ignore[import-untyped]
 
 from approvals.consequences.done_before import DoneBefore
@@ -21,8 +23,10 @@ from approvals.presentation.gate_facts.provenance import Provenance, in_quotes
 from approvals.presentation.text import exact_call
 from approvals.presentation.text.exact_call import AT_GATE
 from checkpoints import actors, store
+from checkpoints.access.permissions import PersonKind, kind_of
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Plan
+from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.values import patch
 
 IN_WORDS = 10  # highest attempt whose number is written as a word
@@ -77,11 +81,12 @@ class GateAttempt:
 
 def rejection(gate: Gate, *, reader: User, heard: bool) -> GateAttempt | None:
     """Return the earlier rejection that the reader of a gate is told of; None where there is none."""
-    seen = Gate.objects.visible_to(reader).select_related("outcome", "run__plan")
     rejected = gate.attempt - 1
     if not rejected:
-        return _of_resource(gate, reader=reader, heard=heard)
-    last = seen.filter(pk=gate.rejected_before_id or 0).first()
+        asks = gate.resource and gate.status == Gate.Status.OPEN
+        found = _rejected_about(gate.team_id, gate.resource, reader.pk, kind=kind_of(reader)) if asks else []
+        return GateAttempt(how="resource", gate=found[0], heard=heard) if found else None
+    last = next(iter(_seen(gate.rejected_before_id or 0, reader.pk, kind=kind_of(reader))), None)
     same = last is None or not set(last.likeness).isdisjoint(gate.likeness)
     number = num2words(gate.attempt, to="ordinal" if gate.attempt <= IN_WORDS else "ordinal_num", lang="en")
     often = count_of(rejected, "time")
@@ -91,14 +96,19 @@ def rejection(gate: Gate, *, reader: User, heard: bool) -> GateAttempt | None:
     )  # fmt: skip
 
 
-def _of_resource(gate: Gate, *, reader: User, heard: bool) -> GateAttempt | None:
-    if not gate.resource or gate.status != Gate.Status.OPEN:
-        return None
-    about = Gate.objects.filter(team=gate.team_id, resource=gate.resource).exclude(status=Gate.Status.OPEN)
+@prepared_statement
+def _seen(pk: Any, user: Any, *, kind: PersonKind) -> QuerySet[Gate]:
+    seen = Gate.objects.visible_to(kind.person(user)).filter(pk=pk)
+    return seen.select_related("outcome", "run__plan")
+
+
+@prepared_statement
+def _rejected_about(team: Any, resource: Any, user: Any, *, kind: PersonKind) -> QuerySet[Gate]:
+    """Read the last rejected one of the latest closed gates about a resource."""
+    about = Gate.objects.filter(team=team, resource=resource).exclude(status=Gate.Status.OPEN)
     latest = about.order_by("-pk").values("pk")[:LOOKED_AT]
-    seen = Gate.objects.visible_to(reader).filter(pk__in=latest, outcome__kind=Outcome.Kind.REJECTED)
-    last = seen.select_related("outcome", "run__plan").order_by("-pk").first()
-    return GateAttempt(how="resource", gate=last, heard=heard) if last else None
+    seen = Gate.objects.visible_to(kind.person(user)).filter(pk__in=latest, outcome__kind=Outcome.Kind.REJECTED)
+    return seen.select_related("outcome", "run__plan").order_by("-pk")[:1]
 
 
 def changes(gate: Gate) -> list[str]:
