@@ -33,6 +33,7 @@ from checkpoints.models import Event, Verification
 from .access import private, reader_of
 
 NAMES = ("kind", "team", "words", "subject", "run", "agent", "actor", "since", "until", "zone")
+AT_ONCE = 200  # lines of an export that are made and sent together
 
 
 def auditor_or_404(request: HttpRequest) -> AuditReader:
@@ -104,9 +105,6 @@ def filters_of(typed: dict[str, str]) -> AuditFilters:
         zone = ZoneInfo("UTC")
     with timezone.override(zone):
         return AuditFilters.read(typed)
-
-
-AT_ONCE = 200  # lines of an export that are made and sent together
 
 
 @require_safe

@@ -26,6 +26,8 @@ from checkpoints.postgresql.sql import make_storable
 from .access import private, reader_of
 
 TESTS = 5  # test messages of one person to one address, on average, within ten minutes
+SAID = ("endpoint", "p256dh", "auth")
+LONGEST = 2000  # characters of each
 
 
 @require_safe
@@ -94,10 +96,6 @@ def show(
 def _digests(settings: NotificationPreference) -> list[tuple[int, str]]:
     times = [f"{at:%H:%M}" for at in settings.digest_at]
     return [(n, times[n - 1] if n <= len(times) else "") for n in range(1, changing.DIGESTS + 1)]
-
-
-SAID = ("endpoint", "p256dh", "auth")
-LONGEST = 2000  # characters of each
 
 
 @require_safe

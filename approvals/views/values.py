@@ -25,6 +25,7 @@ from checkpoints.values import artifacts, json_pointer, patch
 from .access import gate_or_404, number_in, page_or_404, private, reader_of, verified
 
 PART = 50_000  # characters of one value on one page
+BLOCK = 256 * 1024
 
 
 @require_safe
@@ -99,9 +100,6 @@ def refuse_reveal(request: HttpRequest, refusal: reveal_secret.NotRevealed) -> H
     if isinstance(refusal, reveal_secret.RevealNotAllowed):
         return render(request, "approvals/values/not_revealed.html", {"why": str(refusal)}, status=403)
     raise Http404(str(refusal))
-
-
-BLOCK = 256 * 1024
 
 
 @require_safe

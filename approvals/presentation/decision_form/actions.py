@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from itertools import groupby
 from typing import Any
@@ -289,7 +289,7 @@ class DrawnArguments:
     words: str = ""  # of whoever asks
     input: str = ""  # the input of the new text, where single changes of it may be left out
     rows: Sequence[Mapping[str, Any]] = ()  # of fields
-    boxes: Mapping[int, bool] = field(default_factory=dict)  # number of a change -> whether it is left out
+    boxes: Mapping[int, bool] = dataclass_field(default_factory=dict)  # number of a change -> whether it is left out
 
     @property
     def hunks(self) -> list[tuple[int, bool, list[Line]]]:
@@ -298,23 +298,18 @@ class DrawnArguments:
         return [(number, self.boxes.get(number, False), list(lines)) for number, lines in runs]
 
 
-def _fields(action: Action, drawing: Drawing) -> Iterator[DrawnArguments]:
-    """Draw an object beside the one that is there now, field by field."""
-    now, hidden = json_pointer.get(action.arguments, drawing.at), action.redaction.at(drawing.at)
-    if isinstance(now, dict):
-        rows = hidden.rows(patch.list_changes(present_of(drawing), now))
-        placed = [{**row, "pointer": drawing.at + row["pointer"]} for row in rows]
-        name = json_pointer.get(action.masked, drawing.name) if drawing.name else ""
-        yield DrawnArguments(
-            kind=FIELDS, arguments=[exact_call.dotted(drawing.at)] if drawing.at else [], rows=placed, as_asked=True,
-            name=name if isinstance(name, str) else "",
-        )  # fmt: skip
-
-
 def _drawings(action: Action, drawing: Drawing) -> Iterator[DrawnArguments]:
     """Draw the arguments as they are now; what people's edits turned into something else is not drawn."""
-    if drawing.kind == FIELDS:
-        yield from _fields(action, drawing)
+    if drawing.kind == FIELDS:  # an object beside the one that is there now, field by field
+        now, hidden = json_pointer.get(action.arguments, drawing.at), action.redaction.at(drawing.at)
+        name = json_pointer.get(action.masked, drawing.name) if drawing.name else ""
+        if isinstance(now, dict):
+            rows = hidden.rows(patch.list_changes(present_of(drawing), now))
+            yield DrawnArguments(
+                kind=FIELDS, arguments=[exact_call.dotted(drawing.at)] if drawing.at else [], as_asked=True,
+                rows=[{**row, "pointer": drawing.at + row["pointer"]} for row in rows],
+                name=name if isinstance(name, str) else "",
+            )  # fmt: skip
         return
     shown = {member: json_pointer.get(action.masked, place) for member, place in drawing.places.items()}
     if not all(isinstance(value, str) for value in shown.values()):

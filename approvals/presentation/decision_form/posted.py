@@ -28,6 +28,8 @@ BACK = "back."  # before the step that the run is sent back to
 SHOWN = "shown."  # before a choice: the mark of the impact that the page showed for it
 CONFIRM = "confirm."  # before the ids of effects that may be repeated, and a choice
 UNSHOWN = "0"  # the mark of no impact: a choice shown without one may do nothing
+FIELD = "only_if."  # before the id, in the name of a check box
+OFFERED = "offered."  # before the id, in the name of the hidden field beside it, as an unticked box posts nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,10 +268,6 @@ def answered(base: PostedDecision, form: Mapping[str, str], card: Card, question
     answer = {"choice": base.answer, "value": value}
     decision = {"verdict": "answer", "comment": base.comment, "answer": answer, "preconditions": base.only_if}
     return replace(base, typed=TypedDecision(posted=kept, errors=problems), decision=decision)
-
-
-FIELD = "only_if."  # before the id, in the name of a check box
-OFFERED = "offered."  # before the id, in the name of the hidden field beside it, as an unticked box posts nothing
 
 
 @dataclass(frozen=True, kw_only=True)

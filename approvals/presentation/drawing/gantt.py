@@ -38,6 +38,10 @@ GLYPH = 7.5  # px of a digit
 TICKS = 10
 SHORTEST = 0.001  # least length of a time axis: a shorter one is no real schedule, and too small to divide by
 NOTHING, FIRST, PAST = SafeString(""), SafeString(' data-first=""'), SafeString(' data-past=""')
+Number = int | float
+MOST_OPERATIONS, MOST_MACHINES, LATEST = 3_000, 150, 10**12
+NAME = 14  # characters of a machine's name
+CHANGES = {0: "", 1: "another time", 2: "another order"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,13 +244,6 @@ def _table(found: Schedule) -> list[list[str]]:
 def _by_machine(found: Schedule) -> list[Operation]:
     """Return the operations in the order of both the bars and the rows of the table: a bar's words are its row's."""
     return sorted(found.operations, key=lambda each: (each.machine, each.start, each.end, each.job, each.index))
-
-
-Number = int | float
-
-MOST_OPERATIONS, MOST_MACHINES, LATEST = 3_000, 150, 10**12
-NAME = 14  # characters of a machine's name
-CHANGES = {0: "", 1: "another time", 2: "another order"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,6 +38,12 @@ HEADINGS = {
     "override": "If you replace the result with this",
     "answer": "If you send this answer",
 }
+KEPT_NAMES = 6  # kept steps, and children, that are named one by one
+ICONS = {"run": "play", "skip": "right", "reuse": "same"}  # others are called as their effects are
+DRAWN_BEFORE, DRAWN_AFTER = 8, 6  # nodes of a track
+RADIUS = {"undone": 6}
+# Mark -> (how far right of its node it begins, its path, its tone): an equals sign, an arrow back.
+GLYPHS = {"reused": (-2, "12.8h4m-4 2.4h4", ""), "undone": (2.5, "14h-5m2-2-2 2 2 2", "stop")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +66,15 @@ class WordedImpact:
 
     @property
     def track(self) -> SafeString:
+        """Draw what is done, the hold line, and what comes. Each mark is repeated as a word beside it."""
+        held = self.marks.index("held") if "held" in self.marks else min(DRAWN_BEFORE, len(self.marks))
+        inside = nodes((*self.marks[:held][-DRAWN_BEFORE:], *self.marks[held : held + 1 + DRAWN_AFTER]))
         label = ", ".join(" ".join([row.title, ", ".join(row.names)]).strip() for row in self.rows)
-        return draw(self.marks, label=untrusted.plain(label))
+        return format_html(
+            '<svg class="track" viewBox="0 0 340 28" role="img" aria-label="{}">{}</svg>',
+            untrusted.plain(label),
+            inside,
+        )
 
 
 @cached(LRUCache(DRAWN, itemgetter(1)), lock=RLock())
@@ -185,10 +198,6 @@ def _marks(impact: Impact, *, later: bool, at_gate: bool) -> tuple[str, ...]:
         after = ahead[asks[0] + 1 :] or ["ahead"] * 2
         ahead = [*ahead[: asks[0]], "held", *after]
     return (*past, *ahead)
-
-
-KEPT_NAMES = 6  # kept steps, and children, that are named one by one
-ICONS = {"run": "play", "skip": "right", "reuse": "same"}  # others are called as their effects are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -372,19 +381,6 @@ def _first(names: Sequence[str]) -> tuple[str, ...]:
     """Return the first names, and how many more there are."""
     more = [f"{len(names) - KEPT_NAMES} more"] if len(names) > KEPT_NAMES else []
     return (*names[:KEPT_NAMES], *more)
-
-
-DRAWN_BEFORE, DRAWN_AFTER = 8, 6  # nodes of a track
-RADIUS = {"undone": 6}
-# Mark -> (how far right of its node it begins, its path, its tone): an equals sign, an arrow back.
-GLYPHS = {"reused": (-2, "12.8h4m-4 2.4h4", ""), "undone": (2.5, "14h-5m2-2-2 2 2 2", "stop")}
-
-
-def draw(marks: Sequence[str], *, label: str) -> SafeString:
-    """Draw the track: what is done, the hold line, what comes. Each mark is repeated as a word beside it."""
-    held = marks.index("held") if "held" in marks else min(DRAWN_BEFORE, len(marks))
-    inside = nodes((*marks[:held][-DRAWN_BEFORE:], *marks[held : held + 1 + DRAWN_AFTER]))
-    return format_html('<svg class="track" viewBox="0 0 340 28" role="img" aria-label="{}">{}</svg>', label, inside)
 
 
 @lru_cache(256)  # a gate's page draws a dozen, and most tracks are alike

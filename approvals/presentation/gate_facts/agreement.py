@@ -27,6 +27,8 @@ from checkpoints.postgresql.prepared_rows import prepared_statement
 
 from . import outcomes
 
+CLOSED_BY = timedelta(seconds=15)  # after the end of the window
+
 
 @dataclass(frozen=True, kw_only=True)
 class VoteLine:
@@ -197,9 +199,6 @@ def reviewers(gate: Gate, needs: Requirements) -> str:
     if not policy.tokens_decide:
         said.append("not by an API token")
     return "; ".join(said)
-
-
-CLOSED_BY = timedelta(seconds=15)  # after the end of the window
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,6 +41,31 @@ DONE = {
 }
 TONES = {"approve": "approved", "edit": "edited", "reject": "rejected", "respond": "edited", "later": "open"}
 SIGNS = {"approve": "check", "edit": "pencil", "reject": "x", "respond": "reply", "later": "clock"}
+# State -> its words, the same behind a number, the status that colours it, its icon.
+RESULTS: Mapping[str, tuple[str, str, str, str]] = {
+    "waiting": ("Not yet", "not yet", "ahead", "clock"),
+    "unreported": (
+        "Not reported by its program yet", "not reported yet", "ahead", "clock",
+    ),
+    "stopped": ("Not done: the run failed before", "not done", "rejected", "x"),
+    "never": ("Did not run: the run has ended", "did not run", "expired", "x"),
+    "elsewhere": (
+        "Did not run: the run went back to an earlier step", "did not run", "expired",
+        "undo",
+    ),
+    ASKED_AGAIN: ("Not done, asked again", "asked again", "open", "hold"),
+    "intended": ("Under way", "under way", "running", "play"),
+    "done": ("Done", "done", "approved", "check"),
+    "reused": ("Done before; not repeated", "done before", "approved", "check"),
+    "failed": ("Failed: nothing was done", "failed", "rejected", "x"),
+    "unknown": ("Unknown: it may have happened", "unknown", "open", "unknown"),
+    "abandoned": (
+        "Unknown; done again on a person's order", "unknown", "open", "unknown",
+    ),
+    "undoing": ("Done; being undone", "being undone", "open", "undo"),
+    "undone": ("Done, and undone later", "undone", "undone", "undo"),
+    "kept": ("Done; the run went another way", "done", "approved", "check"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,33 +182,6 @@ def sentence(outcome: Outcome, plan: PlanSpec, fate: OutcomeFate | None) -> str:
         "expired": runs if outcome.to_run else "Nobody answered in time, so nothing runs.",
         "withdrawn": f"Nothing runs. {outcome.words or 'This gate is no longer needed.'}",
     }[outcome.kind]
-
-
-# State -> its words, the same behind a number, the status that colours it, its icon.
-RESULTS: Mapping[str, tuple[str, str, str, str]] = {
-    "waiting": ("Not yet", "not yet", "ahead", "clock"),
-    "unreported": (
-        "Not reported by its program yet", "not reported yet", "ahead", "clock",
-    ),
-    "stopped": ("Not done: the run failed before", "not done", "rejected", "x"),
-    "never": ("Did not run: the run has ended", "did not run", "expired", "x"),
-    "elsewhere": (
-        "Did not run: the run went back to an earlier step", "did not run", "expired",
-        "undo",
-    ),
-    ASKED_AGAIN: ("Not done, asked again", "asked again", "open", "hold"),
-    "intended": ("Under way", "under way", "running", "play"),
-    "done": ("Done", "done", "approved", "check"),
-    "reused": ("Done before; not repeated", "done before", "approved", "check"),
-    "failed": ("Failed: nothing was done", "failed", "rejected", "x"),
-    "unknown": ("Unknown: it may have happened", "unknown", "open", "unknown"),
-    "abandoned": (
-        "Unknown; done again on a person's order", "unknown", "open", "unknown",
-    ),
-    "undoing": ("Done; being undone", "being undone", "open", "undo"),
-    "undone": ("Done, and undone later", "undone", "undone", "undo"),
-    "kept": ("Done; the run went another way", "done", "approved", "check"),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -289,7 +289,7 @@ class GateForm:
     @cached_property
     def conflicts(self) -> list[conflicts.ShownConflict]:
         """List what the reader typed over an earlier version where others changed the same."""
-        if not self.may_send:
+        if not self.may_send or not self.sent.conflicts:
             return []
         state, found = self.standing_state or {}, self.sent.conflicts
         of_state = [(name, each) for name, each in found.items() if conflicts.is_of_state(name)]

@@ -90,6 +90,8 @@ class ShownState:
     @property
     def quotes(self) -> list[tuple[Quote, str, str]]:
         """List (quote, its text in the state that the gate shows, mark of an author called as a person here)."""
+        if not self.page.card.quotes:
+            return []
         found = quoted(self.page.card.quotes, self.state)
         named = namesakes.namesakes_of(self.page.gate, found)
         mark = self.page.provenance.namesake
