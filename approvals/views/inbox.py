@@ -41,7 +41,10 @@ VIEWS = 8  # saved views whose gates are counted
 @private
 def page(request: HttpRequest) -> HttpResponse:
     """Show the inbox; `?queue=` or `?view=` names what, `?q=`, `?risk=`, `?agent=` and `?sort=` shape it."""
-    context = context_of(request, opens=True) | put_off(request)
+    context = context_of(request, opens=True)
+    if snooze := just_put_off(request):  # for the notice about a gate that was just put off
+        by, short = Provenance.of(snooze.gate), snoozing.shortened(snooze)
+        context |= {"put_off": snooze, "put_off_by": by, "put_off_short": short}
     response = render(request, "approvals/inbox/page.html", context)
     remember(request, response, context["asked"])
     return response
@@ -120,16 +123,6 @@ def unrun_of(request: HttpRequest) -> dict[str, Any]:
     latest = Gate.objects.filter(pk__in=numbers[:NAMED]).select_related("run__plan").order_by("-pk") if numbers else []
     named = [{"gate": gate, "provenance": Provenance.of(gate)} for gate in latest]
     return {"number": Capped(min(len(numbers), MOST), len(numbers) > MOST), "named": named, "any": bool(numbers)}
-
-
-def put_off(request: HttpRequest) -> dict[str, Any]:
-    """Return what the notice about a gate that was just put off shows."""
-    snooze = just_put_off(request)
-    if snooze is None:
-        return {}
-    return {
-        "put_off": snooze, "put_off_by": Provenance.of(snooze.gate), "put_off_short": snoozing.shortened(snooze),
-    }  # fmt: skip
 
 
 def _counted(view: SavedView) -> tuple[str, QueueFilters]:

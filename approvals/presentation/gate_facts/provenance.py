@@ -10,8 +10,8 @@ that made its own would forget one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 from django.utils.functional import cached_property
 
@@ -152,10 +152,6 @@ class Provenance:
         for at, drawing in enumerate(action.draws):
             mark = "command" if drawing.kind == COMMAND else "before"
             yield CardPart(f"{place}/draws/{at}", author, self.marks[mark])
-
-    def parts_as_json(self, card: Card, namesakes: Mapping[int, str]) -> list[dict[str, Any]]:
-        """Return the parts as the API has them."""
-        return [asdict(part) for part in self.parts(card, namesakes)]
 
 
 HERE = Provenance(agent="", outside=False)
