@@ -72,6 +72,10 @@ class Ballot:
     settled: SettledAction | None = None  # how others settled it, if that still counts
     errors: Mapping[str, str] = field(default_factory=dict)  # by part: verdict, reason, response
 
+    @property
+    def label(self) -> str:
+        return self.choices[self.chosen.verdict][0] if self.chosen.verdict in self.choices else ""
+
 
 def has_ballots(card: Card) -> bool:
     """Tell whether each action has a choice of its own: there are several, or the only one may be answered instead."""

@@ -33,13 +33,12 @@ from approvals.presentation.decision_form.posted import NOTHING, PostedDecision,
 from approvals.presentation.gate_facts import agreement, conversation, outcomes, step_up
 from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.gate_facts.step_up import StepUp
-from approvals.presentation.gate_page import earlier
 from approvals.presentation.text import exact_call
 from approvals.schema import redact
 from checkpoints.runs.plans import PlanSpec, spec_of
 
+from . import earlier
 from . import receipt as receipts
-from .earlier import say_done
 
 
 @dataclass
@@ -174,7 +173,7 @@ class GateForm:
         """List (gate, what was done under it), the gate 0 where the reader may not see it."""
         resource, outside = self.card.resource, self.provenance.outside
         done = self.done_before if self.open else ()
-        return [(each.gate, say_done(each, resource, outside=outside)) for each in done]
+        return [(each.gate, earlier.say_done(each, resource, outside=outside)) for each in done]
 
     @property
     def same_done(self) -> bool:
