@@ -23,7 +23,7 @@ from agents.pages.run.page import show_run_again
 from approvals.gates import reveal_secret
 from approvals.gates.state_secrets import veil_of
 from approvals.presentation.text import state_tree
-from approvals.views.reveals import refused, shown
+from approvals.views.values import refuse_reveal, show_secret
 from checkpoints import actors, store
 from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, NotVerified, ValueRefused
 from checkpoints.models import Run
@@ -184,9 +184,9 @@ def reveal(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     try:
         value = reveal_secret.of_checkpoint(run, checkpoint, at, by=reader_of(request))
     except reveal_secret.NotRevealed as refusal:
-        return refused(request, refusal)
+        return refuse_reveal(request, refusal)
     except NotVerified as unverified:
         context = {"run": run, "checkpoint": checkpoint, "pointer": at, "first": 0, "refused": unverified}
         return render(request, "runs/checkpoint/value.html", context, status=409)
     back = f"{reverse('checkpoint', args=[run.pk, seq])}?view=state#secrets"
-    return shown(request, at, value, back=back, of=f"R-{run.pk}, checkpoint {seq}")
+    return show_secret(request, at, value, back=back, of=f"R-{run.pk}, checkpoint {seq}")

@@ -43,6 +43,10 @@ class ThreadEvent:
     def by_agent(self) -> bool:
         return self.kind in (questions.ANSWERED, questions.FAILED)
 
+    @property
+    def failed(self) -> bool:
+        return self.kind == questions.FAILED
+
 
 def of_gate(gate: Gate) -> list[ThreadEvent]:
     """List what was said at a gate, the oldest first."""

@@ -68,7 +68,7 @@ def rows(page: EventPage, reader: AuditReader) -> list[EventRow]:
             run=runs.get(event.run_id or 0) if not event.subject.startswith("run:") else None,
             team=teams.get(event.team_id or 0, ""),
             seal=page.seals.get(event.pk),
-            data=pretty(bytes(event.data)),
+            data=json.dumps(data, ensure_ascii=False, indent=2) if (data := readable_value(bytes(event.data))) else "",
             cursor=str(Cursor.from_event(event)),
             erased=event.text_digest is not None and event.pk not in page.texts,
             may_erase=event.kind != ERASED and event.pk in page.texts and event.team_id in erasing,
@@ -86,12 +86,6 @@ def subject_of(event: Event, gates: Mapping[int, Subject], runs: Mapping[int, Su
     if kind == "run":
         return runs.get(id, Subject(f"R-{number}"))
     return Subject(f"{kind} {number}".strip())
-
-
-def pretty(data: bytes) -> str:
-    """Write the data of an event for people; "" where there is none."""
-    found = readable_value(data)
-    return json.dumps(found, ensure_ascii=False, indent=2) if found else ""
 
 
 def _gates(events: Iterable[Event], reader: AuditReader) -> dict[int, Subject]:

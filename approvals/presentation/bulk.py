@@ -22,8 +22,8 @@ from approvals.models import Gate
 from approvals.policy import bulk
 from approvals.policy.step_up import Confirmed
 from approvals.presentation.drawing import impact_words
-from approvals.presentation.gate_facts import fate_words
-from approvals.presentation.gate_facts.fate_words import FateWords
+from approvals.presentation.gate_facts import outcomes
+from approvals.presentation.gate_facts.outcomes import FateWords
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from approvals.presentation.gate_page.page import GatePage
 from approvals.presentation.text.exact_call import AT_GATE
@@ -55,13 +55,16 @@ class BulkLine:
             bulk.check(self.gate, self.like)
             if not page.may_decide:
                 return page.ended.words if page.ended else page.why_not
-            if (claim := page.read.desk.claim) and not page.holds:
-                return str(ClaimedByOther(actors.of_user(claim.by).name, claim.by.pk))
+            if (claim := page.read.desk.claim) and claim["by"].pk != page.user.pk:
+                return str(ClaimedByOther(actors.of_user(claim["by"]).name, claim["by"].pk))
             if page.preflight and page.preflight.red:
                 return "Its run cannot continue from here just now. Open it to see why."
             if page.step_up and page.step_up.until is None:
                 return "Its policy asks for your password again. Open it to confirm it."
-            return self._why_unapproved() if self.approves else self._why_unrejected()
+            if self.approves:
+                return self._why_unapproved()
+            mine = page.agreement.mine
+            return str(AlreadySaid.rejected) if mine is not None and mine.rejects else ""
         except DecisionRefused as refusal:
             return str(refusal)
         except (NotVerified, NoSuchCheckpoint):
@@ -83,10 +86,6 @@ class BulkLine:
         if page.choices.approval.ticks:
             return "It would do something again that was already done. Open it to confirm that."
         return ""
-
-    def _why_unrejected(self) -> str:
-        mine = self.page.agreement.mine
-        return str(AlreadySaid.rejected) if mine is not None and mine.rejects else ""
 
     @property
     def approves(self) -> bool:
@@ -223,7 +222,7 @@ class BulkResults:
     @property
     def summary(self) -> str:
         """Say what became of the gates that were decided: `3 done, 4 asked again: …`; "" where nothing was let run."""
-        return fate_words.count_fates(self.became)
+        return outcomes.count_fates(self.became)
 
     @property
     def open(self) -> bool:
@@ -235,7 +234,7 @@ def _became(gate: Gate | None, fates: Mapping[int, OutcomeFate]) -> FateWords | 
     outcome = getattr(gate, "outcome", None)
     if gate is None or outcome is None:
         return None
-    return fate_words.describe_fate(fates.get(gate.pk), outcome.proposal.card)
+    return outcomes.describe_fate(fates.get(gate.pk), outcome.proposal.card)
 
 
 @dataclass(frozen=True, kw_only=True)

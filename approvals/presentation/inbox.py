@@ -1,16 +1,17 @@
-"""The inbox: open gates as rows, grouped by due date.
+"""The inbox: open gates as rows, grouped by due date, by currency, or under the name of their order.
 
-A row is drawn from its values alone, so that one which is the same for many readers and requests is drawn once. Who may
-see it is decided before, by each request.
+A row is drawn from what `_drawn` is given and nothing else, so that one which is the same for many readers and requests
+is drawn once. Who may see it is decided before, by each request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
 from threading import RLock
+from typing import Any
 
 from cachetools import LRUCache, cached
 from django.contrib.auth.models import User
@@ -24,21 +25,25 @@ from approvals.cards.stored import card_of
 from approvals.consequences import sentences
 from approvals.consequences.done_before import DoneBefore
 from approvals.consequences.outcome_fates import OutcomeFate
+from approvals.gates.lists.queue_filters import QueueFilters
+from approvals.gates.lists.search_terms import found_in
 from approvals.impact.result import Repeat
 from approvals.models import Gate
 from approvals.policy import bulk
 from approvals.presentation.drawing import times
-from approvals.presentation.drawing.repeats import moment
-from approvals.presentation.gate_facts.fate_words import FateWords
-from approvals.presentation.gate_facts.provenance import HERE, Provenance
+from approvals.presentation.drawing.times import moment
+from approvals.presentation.gate_facts import agreement
+from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.text.exact_call import AT_GATE
 from checkpoints.postgresql.capped_count import Capped
+from checkpoints.postgresql.text_search import WORD, words_of
 
-from .gate_facts import outcomes, settling
-from .gate_page.done_words import say_done
+from .gate_facts import outcomes
+from .gate_page.earlier import say_done
 from .text import amounts, size_limit, untrusted
 
 DRAWN = 4_000_000  # characters of rows that a process caches, with the cards that they show
+COLUMNS = ("title", "risk", "kind", "proposal", "attempt", "reader_holds")  # that a row shows as they were read
 
 LINGERS = timedelta(seconds=8)  # time for which a decided row stays in sight
 FRESH = timedelta(seconds=20)
@@ -47,82 +52,25 @@ GROUPS = (
     ("today", "Later today"),
     ("later", "Later"),
 )
+BY_CURRENCY = {  # order in which each currency is a group of its own -> the group's name, and that of the rest
+    "amount": ("{}, the largest first", "No amount in one currency"),
+    "delay": ("{} an hour, the costliest first", "No cost of delay stated"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class InboxRow:
-    """One gate in a list: everything that its HTML shows."""
+    """One gate in a list."""
 
-    number: int = 0
-    group: str = "later"  # one of GROUPS
-    state: str = "open"
-    ended: str = ""  # how it ended, in words; empty while it is open
-    icon: str = ""  # of how it ended
-    became: FateWords | None = None  # what became of what it let run
-    held: str = ""  # what was decided, where that may still be undone, and until when, as HTML
-    held_until: str = ""
-    apart: bool = False  # waits for nobody of this queue any more
-    title: str = ""
-    risk: str = Gate.Risk.MEDIUM
-    kind: str = Gate.Kind.REVIEW
-    asked: bytes  # the card, as it is saved
-    provenance: Provenance = HERE
-    opened: str = ""  # times as HTML; empty for none
-    closed: str = ""
-    deadline: str = ""
-    fresh: bool = False
-    leaves_in: int = 0  # seconds until a decided row disappears; 0 for rows that stay
-    edited: bool = False
-    refused: bool = False  # the same was rejected before
-    looking: tuple[str, ...] = ()  # names of other people who have its page in sight
-    holder: str = ""  # the name of who has claimed it
-    holds: bool = False  # whether that is the reader
-    said: bool = False  # the reader has already decided; others must agree
-    awaits: str = ""  # whose approval is needed now, where a policy has roles
-    pick: bool = False  # the reader may select it for a bulk decision
-    alike: str = ""  # the same for gates of one kind
-    alone: str = ""  # why it can only be decided by itself
-    currency: str = ""  # of its amount as a number; empty: none
-    value: str = ""
-    delayed: str = ""  # what it costs an hour that it waits
-    snoozed: str = ""  # until when the reader put it off, as HTML
-    found: str = ""  # where the words of the search were found, if the row does not show it
-    done: tuple[str, ...] = ()  # what other runs did that is like this, in words
-    before: tuple[str, ...] = ()  # sentences about effects that an approval would repeat, with the agent's own titles
+    gate: Gate
+    group: str  # one of GROUPS
+    open: bool  # and waits for somebody of this queue
+    pick: bool  # the reader may select it for a bulk decision
+    shown: tuple[tuple[str, Any], ...]  # what its HTML shows beside its card
 
     @property
     def html(self) -> SafeString:
-        return _drawn(self)[0]
-
-    @property
-    def card(self) -> Card:
-        return card_of(self.asked, external=lambda: self.provenance.outside)
-
-    @property
-    def risk_label(self) -> str:
-        return str(Gate.Risk(self.risk).label)
-
-    @property
-    def amount(self) -> str:
-        return self.provenance.amount(self.card, masked=AT_GATE)
-
-    @property
-    def risk_theirs(self) -> bool:
-        """Tell whether an external program set the risk, as not all of its actions have registered tools."""
-        return self.provenance.outside and not self.card.registered_risk
-
-    @property
-    def differs(self) -> bool:
-        """Tell whether its words name an amount or a recipient that no argument supports."""
-        return bool(self.provenance.unsupported(self.card))
-
-
-@cached(LRUCache(DRAWN, itemgetter(1)), lock=RLock())
-def _drawn(row: InboxRow) -> tuple[SafeString, int]:
-    before = size_limit.asked()
-    html = render_to_string("approvals/inbox/row.html", {"row": row})
-    alike = size_limit.asked() == before  # marks of untrusted texts are drawn as the page has room
-    return html, len(html) + len(row.asked) if alike else DRAWN + 1
+        return _drawn(bytes(self.gate.card), self.shown)[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +84,7 @@ class InboxGroup:
 
     @property
     def open(self) -> int:
-        return sum(not (row.ended or row.apart) for row in self.rows)
+        return sum(row.open for row in self.rows)
 
     @property
     def count(self) -> Capped:
@@ -157,56 +105,70 @@ def row(
     fate: OutcomeFate | None = None,
     done: Sequence[DoneBefore] = (),
 ) -> InboxRow:
-    """Build a gate's row. `lingering`: just decided, disappears soon. `repeats`: effects that an approval repeats.
+    """Read a gate's row. `lingering`: just decided, disappears soon. `repeats`: effects that an approval repeats.
 
-    `awaits`: whose approval is needed now, where a policy has roles; `decides`: the reader may select it for a bulk
-    decision; `found`: where the words of a search are in it; `fate`: what became of a closed gate's outcome;
-    `done`: what other runs did that is like this.
+    `looking`: other people who have its page in sight; `awaits`: whose approval is needed now, where a policy has
+    roles; `decides`: the reader may select it for a bulk decision; `found`: where the words of a search are in it, if
+    the row does not show them; `fate`: what became of a closed gate's outcome; `done`: what other runs did that is like
+    this.
     """
+    is_open = gate.status == Gate.Status.OPEN
+    ended = None if is_open else outcomes.ended(gate, fate=fate)
+    group, provenance = due(gate, now), Provenance.of(gate)
+    put_off, holder = getattr(gate, "snoozed_until", None), claims.holder_of(gate) if is_open else None
+    pick = decides and is_open and not gate.reader_decided and not lingering
     left = LINGERS - (now - gate.closed_at) if lingering and gate.closed_at else timedelta(0)
-    delay = None if gate.closed_at else gate.asked.cost_of_delay
-    group = due(gate, now)
-    ended = outcomes.ended(gate, fate=fate) if gate.status != Gate.Status.OPEN else None
-    pick = decides and gate.status == Gate.Status.OPEN and not gate.reader_decided and not lingering
-    provenance, put_off = Provenance.of(gate), getattr(gate, "snoozed_until", None)
-    return InboxRow(
-        number=gate.pk,
-        group=group,
-        state=ended.state if ended else "open",
-        ended=ended.words if ended else "",
-        icon=ended.icon if ended else "",
-        became=ended.became if ended else None,
-        held=settling.short(gate),
-        held_until=times.element(gate.settles_at, "countdown"),
-        title=gate.title,
-        risk=gate.risk,
-        kind=gate.kind,
-        asked=bytes(gate.card),
-        provenance=provenance,
-        pick=pick,
-        alike=bulk.kind_of(gate) if pick else "",
-        alone=bulk.why_alone(gate) if pick else "",
-        currency=gate.amount_currency,
-        value=str(gate.amount_value) if gate.amount_currency else "",
-        delayed=amounts.written(delay["amount"], delay["currency"]) if delay else "",
-        snoozed=times.element(put_off, "clock") if put_off and not ended else "",
-        found=found,
-        opened=times.element(gate.opened_at, "ago"),
-        closed=times.element(ended.at if ended else None, "ago"),
-        deadline=times.element(gate.deadline, "until" if group == "hour" else "clock"),
-        fresh=gate.status == Gate.Status.OPEN and now - gate.opened_at < FRESH,
-        leaves_in=max(int(left.total_seconds()) + 1, 1) if lingering and ended else 0,
-        apart=lingering,
-        edited=gate.proposal > 1,
-        refused=gate.attempt > 1,
-        looking=tuple(map(untrusted.person, looking)),
-        holder=untrusted.person(holder) if (holder := claims.holder_of(gate)) and not ended else "",
-        holds=gate.reader_holds,
-        said=gate.reader_decided and not lingering,
-        awaits="" if ended else awaits,
-        done=tuple(say_done(each, gate.asked.resource, outside=provenance.outside) for each in done),
-        before=tuple(sentences.done(each, at=moment(each.at), here=gate.run_id) for each in repeats),
-    )
+    shown: dict[str, Any] = {name: getattr(gate, name) for name in COLUMNS} | {
+        "number": gate.pk,
+        "group": group,
+        "provenance": provenance,
+        "state": ended.state if ended else "open",
+        "ended": ended.words if ended else "",
+        "icon": ended.icon if ended else "",
+        "became": ended.became if ended else None,
+        "held": agreement.short(gate),
+        "held_until": times.element(gate.settles_at, "countdown"),
+        "opened": times.element(gate.opened_at, "ago"),
+        "closed": times.element(ended.at if ended else None, "ago"),
+        "deadline": times.element(gate.deadline, "until" if group == "hour" else "clock"),
+        "snoozed": times.element(put_off, "clock") if put_off and is_open else "",
+        "fresh": is_open and now - gate.opened_at < FRESH,
+        "leaves_in": max(int(left.total_seconds()) + 1, 1) if lingering and ended else 0,
+        "said": gate.reader_decided and not lingering,
+        "awaits": awaits if is_open else "",
+        "pick": pick,
+        "alike": bulk.kind_of(gate) if pick else "",
+        "alone": bulk.why_alone(gate) if pick else "",
+        "currency": gate.amount_currency,
+        "value": str(gate.amount_value) if gate.amount_currency else "",
+        "looking": tuple(map(untrusted.person, looking)),
+        "holder": untrusted.person(holder) if holder else "",
+        "found": found,
+        "done": tuple(say_done(each, gate.asked.resource, outside=provenance.outside) for each in done),
+        "before": tuple(sentences.done(each, at=moment(each.at), here=gate.run_id) for each in repeats),
+    }
+    open_here = is_open and not lingering
+    return InboxRow(gate=gate, group=group, open=open_here, pick=pick, shown=tuple(shown.items()))
+
+
+@cached(LRUCache(DRAWN, itemgetter(1)), lock=RLock())
+def _drawn(asked: bytes, shown: tuple[tuple[str, Any], ...]) -> tuple[SafeString, int]:
+    """Return a row as HTML, and what it takes of the cache. `asked`: the card, as it is saved."""
+    before, row = size_limit.asked(), dict(shown)
+    provenance: Provenance = row["provenance"]
+    card = card_of(asked, external=lambda: provenance.outside)
+    delay = card.cost_of_delay
+    row |= {
+        "card": card,
+        "risk_label": Gate.Risk(row["risk"]).label,
+        "risk_theirs": provenance.sets_risk(card),
+        "amount": provenance.amount(card, masked=AT_GATE),
+        "differs": bool(provenance.unsupported(card)),  # its words name what no argument supports
+        "delayed": amounts.written(delay["amount"], delay["currency"]) if delay else "",
+    }
+    html = render_to_string("approvals/inbox/row.html", {"row": row})
+    alike = size_limit.asked() == before  # marks of untrusted texts are drawn as the page has room
+    return html, len(html) + len(asked) if alike else DRAWN + 1
 
 
 def due(gate: Gate, now: datetime) -> str:
@@ -225,31 +187,23 @@ def due_within(key: str, now: datetime) -> tuple[datetime | None, datetime | Non
     return {"hour": (None, hour), "today": (hour, midnight), "later": (max(hour, midnight), None)}[key]
 
 
-def grouped(rows: Iterable[InboxRow]) -> list[InboxGroup]:
-    """Sort rows into groups by due date; groups without rows are left out."""
-    by: dict[str, list[InboxRow]] = {key: [] for key, label in GROUPS}
-    for each in rows:
-        by[each.group].append(each)
-    return [InboxGroup(key=key, label=str(label), rows=by[key]) for key, label in GROUPS if by[key]]
+def grouped(rows: Sequence[InboxRow], sort: str) -> list[InboxGroup]:
+    """Put rows into groups: by due date without `sort`, else by currency, as amounts of two cannot be compared.
 
-
-BY_CURRENCY = ("amount", "delay")  # orders in which each currency is a group of its own
-
-
-def by_currency(rows: Iterable[InboxRow], sort: str) -> list[InboxGroup]:
-    """Put rows that are in this order into a group for each currency, as amounts of two cannot be compared."""
+    Groups without rows are left out.
+    """
+    if not sort:
+        due_about = [(key, label, [row for row in rows if row.group == key]) for key, label in GROUPS]
+        return [InboxGroup(key=key, label=label, rows=own) for key, label, own in due_about if own]
     by: dict[str, list[InboxRow]] = {}
     for each in rows:
-        delay = each.card.cost_of_delay
-        unit = each.currency if sort == "amount" else str(delay["currency"]) if delay else ""
+        delay = each.gate.asked.cost_of_delay
+        unit = each.gate.amount_currency if sort == "amount" else str(delay["currency"]) if delay else ""
         by.setdefault(unit, []).append(each)
-    words = {
-        "amount": ("{currency}, the largest first", "No amount in one currency"),
-        "delay": ("{currency} an hour, the costliest first", "No cost of delay stated"),
-    }[sort]
+    named, rest = BY_CURRENCY[sort]
     return [
-        InboxGroup(key=unit.lower() or "none", label=words[0].format(currency=unit) if unit else words[1], rows=found)
-        for unit, found in by.items()
+        InboxGroup(key=unit.lower() or "none", label=named.format(unit) if unit else rest, rows=own)
+        for unit, own in by.items()
     ]
 
 
@@ -269,3 +223,29 @@ def summary(
     more = whole is not None and (whole.more or whole.number > shown)
     count, of = (whole, f"the first {shown}") if more else (shown, "them")
     return f"{count} open, {soon} of {of} due within the hour." if soon else f"{count} open."
+
+
+def place_of(gate: Gate, wanted: QueueFilters) -> str:
+    """Return `order.note`, or `person`, for the words of a search that its row does not show; "" where it shows all."""
+    words = [word.casefold() for word in words_of(wanted.words)]
+    if not words:
+        return ""
+    card = gate.asked
+    shown = _words(f"{card.title} {card.for_whom} {card.resource} {card.amount}") | {str(gate.pk), str(gate.run_id)}
+    left = [word for word in words if not any(each.startswith(word) for each in shown)]
+    places = [_place(card, word) or "person" for word in left]
+    return ", ".join(dict.fromkeys(places))
+
+
+def _place(card: Card, word: str) -> str:
+    for action in card.actions:
+        if any(each.startswith(word) for each in _words(action.tool)):
+            return action.tool
+        for path, text in found_in(action.masked_in_messages):
+            if any(each.startswith(word) for each in _words(text)):
+                return path or action.id
+    return ""
+
+
+def _words(text: str) -> set[str]:
+    return {word.casefold() for word in WORD.findall(text)}

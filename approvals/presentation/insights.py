@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -267,11 +266,6 @@ def said_of(wanted: InsightFilters, *, teams: Mapping[int, str], person: str = "
         )
         if each
     ]
-
-
-def verdict_share(rows: Iterable[CountedGate]) -> Counter[str]:
-    """Count the outcomes of all rows."""
-    return Counter(row.kind for row in rows)
 
 
 def _number(number: int, to: str) -> Cell:

@@ -33,6 +33,8 @@ register.simple_tag(addresses.address, name="url")
 register.simple_tag(text_diff.render, name="word_changes")
 register.simple_tag(files.address, name="artifacts_of")
 register.filter("file_words", files.words)
+register.simple_tag(Provenance.risk_mark, name="risk_mark")  # who set a card's risk: `{% risk_mark provenance card %}`
+register.simple_tag(Provenance.reasons_mark, name="reasons_mark")  # who gave the reasons for it
 register.filter("lasting", times.lasting)
 register.simple_tag(times.element, name="when")
 register.simple_tag(lambda: settings.HOLDPOINT_UPLOAD_LIMIT, name="upload_limit")  # of a file in an edit, in bytes

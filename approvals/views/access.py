@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import wraps
 from typing import Concatenate, ParamSpec
 from urllib.parse import urlsplit, urlunsplit
@@ -29,40 +29,25 @@ View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 
 def private(view: View[P]) -> View[P]:
-    """Let only signed-in people in, and let no cache keep the answer."""
+    """Let only signed-in people in, and let no cache keep the answer.
+
+    Others sign in first, then come back to the page that they asked for or sent a form from. The store's reads are
+    cached for a page; a write reads afresh, so that it finds damage since then.
+    """
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-        with reading_of(request):
+        if not request.user.is_authenticated:
+            page = urlsplit(request.headers.get("Referer", ""))
+            sent = request.method not in ("GET", "HEAD") and page.netloc == request.get_host()
+            back = urlunsplit(("", "", page.path, page.query, "")) if sent else request.get_full_path()
+            return redirect_to_login(back)
+        with store.reading() if request.method in ("GET", "HEAD") else nullcontext():
             response = view(request, *args, **kwargs)
         response["Cache-Control"] = "no-store"
         return response
 
-    return signed_in(guarded)
-
-
-def signed_in(view: View[P]) -> View[P]:
-    """Ask people to sign in, then lead back to the page that they asked for or sent a form from."""
-
-    @wraps(view)
-    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-        if request.user.is_authenticated:
-            return view(request, *args, **kwargs)
-        return redirect_to_login(_page_of(request))
-
     return guarded
-
-
-def _page_of(request: HttpRequest) -> str:
-    """Return the page to come back to: for a form, whose target takes no GET, the page that sent it."""
-    page = urlsplit(request.headers.get("Referer", ""))
-    sent = request.method not in ("GET", "HEAD") and page.netloc == request.get_host()
-    return urlunsplit(("", "", page.path, page.query, "")) if sent else request.get_full_path()
-
-
-def reading_of(request: HttpRequest) -> AbstractContextManager[None]:
-    """Cache the store's reads for a page. A write reads afresh, so that it finds damage since then."""
-    return store.reading() if request.method in ("GET", "HEAD") else nullcontext()
 
 
 def verified(view: View[P]) -> View[P]:
@@ -90,6 +75,11 @@ def why_gone(gate: Gate) -> str:
     """Say by which policy, and when, the saved state of a closed gate was removed."""
     found = gaps.find_gap(gate.checkpoint, [gate.run_id])
     return str(CheckpointRemoved(found[0], found[1].seq)) if found else "Its checkpoint is not there any more."
+
+
+def number_in(text: str, digits: int = 18) -> int | None:
+    """Return the number that a text is, of at most so many digits; None for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
 def reader_of(request: HttpRequest) -> User:

@@ -37,7 +37,7 @@ from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.postgresql.sql import make_storable
 
 from . import next_gate
-from .access import page_or_404, private, reader_of, reading_or_404, verified
+from .access import number_in, page_or_404, private, reader_of, reading_or_404, verified
 from .files import form_with_files
 from .gates import new_key, show
 from .impacts import fill_in, typed
@@ -95,8 +95,7 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
 @verified
 def undo(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Take the reader's own decision back; `decision`: its number, where the page named one."""
-    page, named = page_or_404(request, gate_id), request.POST.get("decision", "")
-    wanted = int(named) if named.isascii() and named.isdigit() and len(named) < 19 else None
+    page, wanted = page_or_404(request, gate_id), number_in(request.POST.get("decision", ""))
     try:
         undone = take_back(page.gate, by=page.user, decision=wanted)
     except errors.DecisionRefused as refusal:
@@ -107,9 +106,8 @@ def undo(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 def proposal_of(current: Proposal, request: HttpRequest) -> Proposal:
     """Return the proposal that was on the reader's screen; the current one if the form names no other of its gate."""
-    number = request.POST.get("proposal", "")
-    known = number.isascii() and number.isdigit() and len(number) < 9 and int(number) != current.number
-    found = _numbered(current.gate_id, int(number)) if known else []
+    number = number_in(request.POST.get("proposal", ""), 8)
+    found = _numbered(current.gate_id, number) if number not in (None, current.number) else []
     if not found:
         return current
     found[0].gate = current.gate

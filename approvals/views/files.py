@@ -26,16 +26,11 @@ def form_with_files(request: HttpRequest, gate: Gate, *, by: User) -> dict[str, 
     for name, file in sent:
         prefix, _, path = names.split(name)
         if (file.size or 0) > settings.HOLDPOINT_UPLOAD_LIMIT:
-            form[name] = too_large(file.size or 0)
+            size, most = filesizeformat(file.size or 0), filesizeformat(settings.HOLDPOINT_UPLOAD_LIMIT)
+            form[name] = f"This file has {size}; choose one of at most {most}."
         else:
             try:
                 form[prefix + path] = texts.written("file", Upload.objects.keep(gate, file, by=by))
             except QuotaReached as reached:
                 form[name] = str(reached)
     return form
-
-
-def too_large(size: int) -> str:
-    """Say that a file of this size is too large."""
-    most = settings.HOLDPOINT_UPLOAD_LIMIT
-    return f"This file has {filesizeformat(size)}; choose one of at most {filesizeformat(most)}."

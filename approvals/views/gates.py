@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from dataclasses import replace
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from approvals import time_zones
@@ -22,16 +20,14 @@ from approvals.notifications import log
 from approvals.policy import step_up
 from approvals.presentation.gate_page.filled import drafted
 from approvals.presentation.gate_page.page import GatePage
-from approvals.presentation.text import files, state_tree, untrusted
-from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
+from checkpoints import store
 from checkpoints.postgresql.capped_count import MOST, Capped
-from checkpoints.values import json_pointer
 
 from . import next_gate
-from .access import page_or_404, private, reader_of, shown_or_404, verified
+from .access import number_in, page_or_404, private, reader_of, shown_or_404, verified
 from .lists.asked import followed
 
-PART = 50_000  # characters of one value on one page
+AHEAD = ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")  # where a browser says that it fetches in case somebody comes
 
 
 @require_safe
@@ -40,7 +36,8 @@ PART = 50_000  # characters of one value on one page
 def page(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the gate: what is asked, over which state, and the form that decides it."""
     shown, reader = shown_or_404(request, gate_id), reader_of(request)
-    if is_visit(request):
+    ahead = " ".join(request.headers.get(name, "") for name in AHEAD).lower()
+    if request.method == "GET" and not any(word in ahead for word in ("prefetch", "prerender", "preview")):
         if shown.unopened:
             Message.objects.opened(gate_id, by=reader)
         if time_zones.COOKIE not in request.COOKIES:  # no script, which else says what is in sight
@@ -48,17 +45,13 @@ def page(request: HttpRequest, gate_id: int) -> HttpResponse:
     return show(request, drafted(shown, reader))
 
 
-def is_visit(request: HttpRequest) -> bool:
-    """Tell whether a person asked for the page, and no browser that fetches pages ahead, in case they do."""
-    ahead = " ".join(request.headers.get(name, "") for name in ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")).lower()
-    return request.method == "GET" and not any(word in ahead for word in ("prefetch", "prerender", "preview"))
-
-
 def show(
     request: HttpRequest, page: GatePage, *, status: int = 200, refusal: dict[str, Any] | None = None, key: str = ""
 ) -> HttpResponse:
     """Show a gate's page, also after a decision that was not recorded. `key`: the form's, where it gets a new one."""
-    page.read_ahead()
+    if page.open:  # the impacts' history before the shown state, since both need the same rows
+        store.expect([page.gate.checkpoint])
+        _ = page.future.history
     page.confirmed = step_up.of_session(request)
     known = page.read.draft if page.read else None  # an emptied one too, which no late request may overwrite
     context = {
@@ -74,10 +67,10 @@ def show(
 
 def undone(request: HttpRequest, page: GatePage) -> Decision | None:
     """Return the decision that the reader has just undone here, until they decide again."""
-    number = request.GET.get("undone", "")
-    if not (number.isascii() and number.isdigit() and len(number) < 19) or page.agreement.mine:
+    number = number_in(request.GET.get("undone", ""))
+    if number is None or page.agreement.mine:
         return None
-    return page.gate.decisions.filter(pk=int(number), user=page.user, counts=False).first()
+    return page.gate.decisions.filter(pk=number, user=page.user, counts=False).first()
 
 
 def new_key() -> str:
@@ -109,10 +102,11 @@ def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
 def status(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the parts that change while the page is open: status, agreement, news of another version, queue."""
     page = page_or_404(request, gate_id)
-    text = request.GET.get("seen", "")
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else page.gate.proposal
+    number = number_in(request.GET.get("seen", ""), 9)
     # Most pages show the current proposal; an unknown number counts as that.
-    before = page.gate.proposals.filter(number=number).first() if number != page.gate.proposal else None
+    before = None
+    if number is not None and number != page.gate.proposal:
+        before = page.gate.proposals.filter(number=number).first()
     seen = before.number if before else page.gate.proposal
     changed = changes_since(page.gate, bytes(before.digest)) if before else []
     context = {"page": page, "seen": seen, "changed": changed, "place": place(request, page.gate.pk)}
@@ -136,48 +130,3 @@ def preview(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the gate in short, beside the inbox."""
     page = page_or_404(request, gate_id)
     return render(request, "approvals/inbox/preview.html", {"page": page})
-
-
-@require_safe
-@private
-@verified
-def value(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """Show one value of the saved state in full, a part at a time: `?at=<JSON Pointer>&from=<character>`.
-
-    With `&action=<id>`, one of that action's current arguments; with `&tree=1`, the inside of a branch that was opened
-    in the tree.
-    """
-    page, at = page_or_404(request, gate_id), request.GET.get("at", "")
-    if request.GET.get("tree"):
-        return _branch(request, page, at)
-    action = page.card.action(request.GET["action"]) if "action" in request.GET else None
-    if action is None and "action" in request.GET:
-        raise Http404("No such action")
-    shown = action.masked if action else page.saved.state
-    try:
-        found = json_pointer.find_value(shown, at)
-    except ValueRefused as gone:
-        raise Http404("No such value") from gone
-    text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)
-    start = request.GET.get("from", "0")
-    first = int(start) if start.isascii() and start.isdigit() and len(start) < 12 else 0
-    last = min(first + PART, len(text))
-    context = {
-        "gate": page.gate, "at": at, "action": action, "total": f"{len(text):,}",
-        "shown": untrusted.render(text[first:last], clamp=False, value=True, part=True),
-        "first": f"{first + 1:,}", "last": f"{last:,}", "before": max(first - PART, 0) if first else None,
-        "after": last if last < len(text) else None,
-    }  # fmt: skip
-    return render(request, "approvals/values/value.html", context)
-
-
-def _branch(request: HttpRequest, page: GatePage, at: str) -> HttpResponse:
-    try:
-        found = json_pointer.find_value(page.saved.state, at)
-        whole, files_at = reverse("gate_value", args=[page.gate.pk]), files.address(page.gate.pk)
-        drawn = state_tree.branch(found, pointer=at, whole=whole, files_at=files_at)
-    except (NotVerified, NoSuchCheckpoint) as refused:
-        return render(request, "partials/branch.html", {"refused": refused})
-    except (ValueRefused, LookupError) as gone:
-        raise Http404("No such value") from gone
-    return render(request, "partials/branch.html", {"drawn": drawn})

@@ -18,12 +18,12 @@ from approvals.consequences.done_before import done_before
 from approvals.consequences.outcome_fates import read_fates
 from approvals.gates.lists import snoozing
 from approvals.gates.lists.queue_filters import QueueFilters
-from approvals.gates.lists.queues import ALL, DECIDED, GROUPS, MINE, MINE_DECIDED, MINE_HELD, PERSONAL, ReaderReach
+from approvals.gates.lists.queues import ALL, DECIDED, GROUPS, MINE, MINE_DECIDED, MINE_HELD, PERSONAL
 from approvals.live import page_frame
 from approvals.live.page_frame import reach_of
 from approvals.models import Decision, Gate, Looking, Outcome, SavedView
 from approvals.policy.rules import stage_words
-from approvals.presentation import inbox, matched
+from approvals.presentation import inbox
 from approvals.presentation.gate_facts.provenance import Provenance
 from checkpoints.postgresql.capped_count import MOST, Capped
 
@@ -41,7 +41,10 @@ VIEWS = 8  # saved views whose gates are counted
 @private
 def page(request: HttpRequest) -> HttpResponse:
     """Show the inbox; `?queue=` or `?view=` names what, `?q=`, `?risk=`, `?agent=` and `?sort=` shape it."""
-    context = context_of(request, opens=True) | put_off(request)
+    context = context_of(request, opens=True)
+    if snooze := just_put_off(request):  # for the notice about a gate that was just put off
+        by, short = Provenance.of(snooze.gate), snoozing.shortened(snooze)
+        context |= {"put_off": snooze, "put_off_by": by, "put_off_short": short}
     response = render(request, "approvals/inbox/page.html", context)
     remember(request, response, context["asked"])
     return response
@@ -71,32 +74,40 @@ def context_of(request: HttpRequest, *, opens: bool = False) -> dict[str, Any]:
         inbox.row(
             gate, now=now, looking=looking.get(gate.pk, ()), repeats=before.get(gate.pk, ()),
             awaits=awaits.get(gate.pk, ""), decides=asked.queue == MINE or gate.policy_id in decides,
-            found=matched.where(gate, asked.wanted), fate=fates.get(gate.pk),
+            found=inbox.place_of(gate, asked.wanted), fate=fates.get(gate.pk),
             done=done.get(gate.pk, ()),
         )
         for gate in shown
     ]  # fmt: skip
     leaving = [inbox.row(gate, now=now, lingering=True, fate=fates.get(gate.pk)) for gate in lingering]
-    groups = grouped(asked, rows, leaving)
+    groups = grouped(asked, [*rows, *leaving])
     dated = not (asked.closed or asked.wanted.sort)
     rest = bounds(asked, groups[-1].key, now) if len(found) > SHOWN and groups and dated else []
     wholes = {queue: (queue, QueueFilters()) for queue in COUNTED}
     saved = {view.pk: _counted(view) for view in own.views[:VIEWS]}
     counted, agents = reach.figures(dict.fromkeys([*wholes.values(), *saved.values(), *rest]), agents_of=asked.queue)
     counts = {queue: counted[whole] for queue, whole in wholes.items()}
-    if rest:
-        groups[-1] = replace(groups[-1], whole=within([counted[each] for each in rest], least=len(groups[-1].rows)))
+    if rest:  # the gates up to the end of the last group, but for those due before it
+        total, earlier = counted[rest[0]], sum(counted[each].number for each in rest[1:])
+        size = Capped(max(total.number - earlier, len(groups[-1].rows)), any(counted[each].more for each in rest))
+        groups[-1] = replace(groups[-1], whole=size)
     request.waiting = counts[MINE]  # type: ignore[attr-defined]
     return {
         "queue": asked.queue, "asked": asked, "heading": asked.view or QUEUES[asked.queue][0],
-        "groups": groups, "empty": QUEUES[asked.queue][2], "last": None if rows else last_closed(reach),
+        "groups": groups, "empty": QUEUES[asked.queue][2],
+        "last": None if rows else next((gate.closed_at for gate in reach.gates(DECIDED, most=1)), None),
         "summary": "" if asked.closed else inbox.summary(
             groups, whole=counts.get(asked.queue), filtered=asked.filtered, dated=dated
         ),
         "here": asked.query(after=asked.wanted.after), "shown": SHOWN, "closed": asked.closed,
         "more": asked.query(after=shown[-1].pk) if len(found) > SHOWN else "",
         "unrun": unrun_of(request),
-        "queues": rail(asked, counts),
+        "queues": [
+            {"key": key, "label": label, "icon": icon, "count": counts.get(key),
+             "current": key == asked.queue and not asked.view}
+            for key, (label, icon, _) in QUEUES.items()
+            if key not in PERSONAL or counts[key] or asked.queue == key  # the reader's own rows, where there are any
+        ],
         "views": [(view, counted[saved[view.pk]] if view.pk in saved else None) for view in own.views],
         "mine": counts[MINE], "risks": Gate.Risk.choices, "orders": ORDERS.items(),
         "agents": sorted({*agents, asked.wanted.agent} - {""}),
@@ -114,60 +125,28 @@ def unrun_of(request: HttpRequest) -> dict[str, Any]:
     return {"number": Capped(min(len(numbers), MOST), len(numbers) > MOST), "named": named, "any": bool(numbers)}
 
 
-def put_off(request: HttpRequest) -> dict[str, Any]:
-    """Return what the notice about a gate that was just put off shows."""
-    snooze = just_put_off(request)
-    if snooze is None:
-        return {}
-    return {
-        "put_off": snooze, "put_off_by": Provenance.of(snooze.gate), "put_off_short": snoozing.shortened(snooze),
-    }  # fmt: skip
-
-
 def _counted(view: SavedView) -> tuple[str, QueueFilters]:
     """Return what to count for a view. A closed queue is not counted in the rail; its own filters are."""
     asked = InboxFilters.of({}, view=view)
     return asked.queue, replace(asked.wanted, sort="")
 
 
-def rail(asked: InboxFilters, counts: dict[str, Capped]) -> list[dict[str, Any]]:
-    """List the queues; the reader's own rows, claimed or snoozed, only where there are any."""
-    return [
-        {"key": key, "label": label, "icon": icon, "count": counts.get(key),
-         "current": key == asked.queue and not asked.view}
-        for key, (label, icon, _) in QUEUES.items()
-        if key not in PERSONAL or counts[key] or asked.queue == key
-    ]  # fmt: skip
-
-
-def grouped(asked: InboxFilters, rows: list[inbox.InboxRow], lingering: list[inbox.InboxRow]) -> list[inbox.InboxGroup]:
+def grouped(asked: InboxFilters, rows: list[inbox.InboxRow]) -> list[inbox.InboxGroup]:
     """Put the rows into groups: by due date, by currency, or all of them under the name of their order."""
-    if asked.closed:
-        label = "Newest first"
-    elif not asked.wanted.sort:
-        return inbox.grouped([*rows, *lingering])
-    elif asked.wanted.sort in inbox.BY_CURRENCY:
-        return inbox.by_currency([*rows, *lingering], asked.wanted.sort)
-    else:
-        label = str(ORDERS[asked.wanted.sort])
-    rows = [*rows, *lingering]
+    if not asked.closed and (not asked.wanted.sort or asked.wanted.sort in inbox.BY_CURRENCY):
+        return inbox.grouped(rows, asked.wanted.sort)
+    label = "Newest first" if asked.closed else ORDERS[asked.wanted.sort]
     whole = Capped(len(rows), False) if asked.closed else None  # an undo window may still be open
     return [inbox.InboxGroup(key=asked.wanted.sort or DECIDED, label=label, rows=rows, whole=whole)] if rows else []
 
 
 def bounds(asked: InboxFilters, last: str, now: datetime) -> list[tuple[str, QueueFilters]]:
-    """Return what to count for the size of the last group, which goes on on the next page: see `within`.
+    """Return what to count for the size of the last group, which goes on on the next page.
 
     All gates up to its end, and those due before it, which are few and first in the index; those due later are neither.
     """
     after, until = inbox.due_within(last, now)
     return [(asked.queue, replace(asked.wanted, due=each)) for each in ([until, after] if after else [until])]
-
-
-def within(counts: list[Capped], *, least: int) -> Capped:
-    """Subtract the gates due before a group from those up to its end."""
-    total, before = counts[0], sum(each.number for each in counts[1:])
-    return Capped(max(total.number - before, least), any(each.more for each in counts))
 
 
 def finish(gates: Sequence[Gate]) -> None:
@@ -191,6 +170,9 @@ def just_closed(asked: InboxFilters) -> list[tuple[str, int, QueueFilters]]:
     return [(MINE_DECIDED, SHOWN, wanted), (MINE_HELD, SHOWN, replace(asked.wanted, after=0, sort=""))]
 
 
-def last_closed(reach: ReaderReach) -> Any:
-    """Return when the last gate that this person may see closed; None for none."""
-    return next((gate.closed_at for gate in reach.gates(DECIDED, most=1)), None)
+@require_safe
+@private
+def waiting(request: HttpRequest) -> HttpResponse:
+    """Answer the number of gates that wait for the reader alone, as the bar at the top shows it."""
+    frame = page_frame.of(request)
+    return HttpResponse(str(frame.waiting if frame else 0), content_type="text/plain; charset=utf-8")

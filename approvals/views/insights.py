@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 
 from django.contrib.auth.models import User
@@ -25,7 +26,7 @@ from approvals.presentation import inbox
 from approvals.presentation import insights as figures
 from approvals.presentation.text import untrusted
 
-from .access import private, reader_of
+from .access import number_in, private, reader_of
 from .inbox import finish
 
 SHOWN = 40  # gates of a list
@@ -38,7 +39,7 @@ def page(request: HttpRequest) -> HttpResponse:
     wanted, user, teams = InsightFilters.from_query(request.GET).whole, reader_of(request), reach_of(request).teams
     closed = closed_gates.read(teams, wanted)
     rows, waiting = closed.rows, backlog.read(teams, wanted)
-    took, ended = measure_waits(rows), figures.verdict_share(rows)
+    took, ended = measure_waits(rows), Counter(row.kind for row in rows)
     compared = comparable_teams(user) & set(teams)
     context = {
         "wanted": wanted, "periods": PERIODS, "teams": teams, "risks": Gate.Risk.choices, "cut": closed.cut,
@@ -70,8 +71,8 @@ def gates(request: HttpRequest) -> HttpResponse:
     wanted, user, reach = InsightFilters.from_query(request.GET), reader_of(request), reach_of(request)
     closed = closed_gates.read(reach.teams, wanted)
     found = counted(closed.rows, wanted, reader=user, teams=reach.teams)
-    number = request.GET.get("page", "1")
-    first = (int(number) - 1 if number.isascii() and number.isdigit() and len(number) < 9 else 0) * SHOWN
+    number = number_in(request.GET.get("page", "1"), 8)
+    first = (0 if number is None else number - 1) * SHOWN
     shown = reach.named([row.id for row in found[max(first, 0) : max(first, 0) + SHOWN]])
     finish(shown)
     now = timezone.now()

@@ -18,12 +18,12 @@ from approvals.gates.lists.queues import MINE, ReaderReach
 from approvals.gates.page.shown_gate import counted
 from approvals.live import page_frame
 from approvals.models import Gate
-from approvals.presentation.gate_facts import outcomes, settling
+from approvals.presentation.gate_facts import agreement, outcomes
 from approvals.presentation.gate_facts.provenance import Provenance
 from checkpoints.access.permissions import PersonKind, kind_of
 from checkpoints.postgresql.prepared_rows import prepared_statement
 
-from .access import reader_of
+from .access import number_in, reader_of
 from .lists.asked import followed
 
 COOKIE = "holdpoint_follow"
@@ -67,18 +67,15 @@ def following(request: HttpRequest, reach: ReaderReach, gate_id: int) -> list[in
 
 def decided(request: HttpRequest) -> dict[str, Any] | None:
     """Return the gate that the reader has just decided, for the page of the next one."""
-    said = request.GET.get("decided", "")
-    if not (said.isascii() and said.isdigit() and len(said) < 19):
-        return None
-    reader = reader_of(request)
-    gate = next(iter(_visible(int(said), reader.pk, kind=kind_of(reader))), None)
+    number, reader = number_in(request.GET.get("decided", "")), reader_of(request)
+    gate = None if number is None else next(iter(_visible(number, reader.pk, kind=kind_of(reader))), None)
     if gate is None:
         return None
     if outcome := getattr(gate, "outcome", None):
         outcome._prefetched_objects_cache = {"decisions": counted(outcome)}
     fate = read_fates([gate]).get(gate.pk)
     ended = outcomes.ended(gate, fate=fate) if gate.status != Gate.Status.OPEN else None
-    return {"gate": gate, "ended": ended, "provenance": Provenance.of(gate), "held": settling.short(gate)}
+    return {"gate": gate, "ended": ended, "provenance": Provenance.of(gate), "held": agreement.short(gate)}
 
 
 @prepared_statement

@@ -93,14 +93,14 @@ class DeskAnswer(ApiSchema):
         desk: GateDesk = gate.desk or GateDesk()
         claim, level, asked, apart = desk.claim, desk.next, desk.asked, separation.apart_from(gate)
         return cls(
-            claim=ClaimAnswer(by=_name(claim.by), since=claim.since, looking=claim.looking,
-                              you=claim.by.pk == reader.pk) if claim else None,
-            asked=_name(asked.who) if asked else None,
+            claim=ClaimAnswer(by=_name(claim["by"]), since=claim["since"], looking=claim["looking"],
+                              you=claim["by"].pk == reader.pk) if claim else None,
+            asked=_name(asked["who"]) if asked else None,
             added=[name for _team, name in desk.added],
-            next=LevelAnswer(team=level.team, at=level.at) if level else None,
+            next=LevelAnswer(team=level["team"], at=level["at"]) if level else None,
             away=[
-                AwayAnswer(who=_name(away.who), until=away.until,
-                           delegate=_name(away.delegate) if away.delegate else None)
+                AwayAnswer(who=_name(away["who"]), until=away["until"],
+                           delegate=_name(away["delegate"]) if away["delegate"] else None)
                 for away in desk.away
             ],
             for_whom=[_name(lender) for lender in desk.lenders if apart.isdisjoint((reader.pk, lender.pk))],

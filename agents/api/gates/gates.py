@@ -22,9 +22,10 @@ from approvals.models import Gate, Outcome, Proposal
 from approvals.policy import required
 from approvals.presentation.decision_form import whole_state
 from approvals.presentation.gate_facts import agreement as agreements
-from approvals.presentation.gate_facts import authors, fate_words
+from approvals.presentation.gate_facts import outcomes
 from approvals.presentation.gate_facts.outcomes import ActionOutcome, deciders, judged
 from approvals.presentation.gate_facts.provenance import Provenance
+from approvals.presentation.gate_page import earlier
 from approvals.views.access import gate_or_404
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
@@ -117,15 +118,15 @@ class Vote(ApiSchema):
     """Who decided."""
     on_behalf_of: str
     """The person who was away, whose authority they used; empty: their own."""
-    verdict: str
+    verdict: str = Field(validation_alias="decision.verdict")
     """Their verdict; mixed: see `actions`."""
-    actions: dict[str, str] = Field(validation_alias="by_action")
+    actions: dict[str, str] = Field(validation_alias="decision.by_action")
     """Their verdict for each action, by its id: approve, edit, reject or respond."""
     comment: str
     """Their comment: data, never markup."""
-    at: datetime | None
+    at: datetime | None = Field(validation_alias="decision.created_at")
     """When."""
-    proposal: int
+    proposal: int = Field(validation_alias="decision.proposal.number")
     """The version of the proposal that they decided on."""
     counts: bool
     """Whether it counts for the current proposal."""
@@ -288,7 +289,7 @@ class GateHead(GateSummary):
 
     @staticmethod
     def resolve_changed_before(gate: Gate) -> list[str]:
-        return authors.changes(gate)
+        return earlier.changes(gate)
 
     @staticmethod
     def resolve_agreement(gate: Gate, context: dict[str, Any]) -> agreements.Agreement:
@@ -398,7 +399,7 @@ def encode_ending(gate: Gate) -> bytes:
 def became(gate: Gate, proposal: Proposal) -> dict[str, Any] | None:
     """Return what became of what a gate let run, as `Became`; None where it let nothing run."""
     fate = read_fates([gate]).get(gate.pk)
-    words = fate_words.describe_fate(fate, proposal.card)
+    words = outcomes.describe_fate(fate, proposal.card)
     if fate is None or words is None:
         return None
     effects = [

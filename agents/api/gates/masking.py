@@ -6,6 +6,7 @@ The API shows what the gate's page shows: whoever reads it may decide.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Annotated, Any, ClassVar
 
 from agents.api.protocol.schemas import ApiSchema, one_of
@@ -84,4 +85,4 @@ def card_parts(gate: Gate, card: Card) -> bytes:
     named: dict[int, str] = {}
     with suppress(NoSuchCheckpoint):  # where the gate is closed, retention may have removed the state
         named = namesakes_of(gate, quoted(card.quotes, gate.saved.state)) if card.quotes else {}
-    return encode_canonical(Provenance.of(gate).parts_as_json(card, named))
+    return encode_canonical([asdict(part) for part in Provenance.of(gate).parts(card, named)])

@@ -19,7 +19,7 @@ from agents.api.protocol.waiting import AGAIN, AWAITS, LONGEST
 from agents.models import Effect, TokenScope
 from agents.remote import reach
 from approvals.models import Gate, Outcome
-from approvals.presentation.gate_facts.fate_words import RESULTS
+from approvals.presentation.gate_facts.outcomes import RESULTS
 from approvals.presentation.gate_page.page import GatePage
 from approvals.presentation.gate_page.receipt import ReceiptLine
 from approvals.views.access import gate_or_404, shown_or_404

@@ -29,7 +29,7 @@ from approvals.gates.reading import read
 from approvals.models import Decision, Gate
 from approvals.policy import required
 from approvals.preflight import ORDER
-from approvals.presentation.gate_page.done_words import say_done
+from approvals.presentation.gate_page.earlier import say_done
 from approvals.views.access import gate_or_404, why_gone
 from checkpoints.errors import NoSuchCheckpoint
 

@@ -26,7 +26,7 @@ from approvals.impact.result import ENDING
 from approvals.models import Decision, Gate
 from approvals.policy import step_up
 from approvals.presentation.drawing import impact_words
-from approvals.presentation.drawing.impact_lines import ImpactLine
+from approvals.presentation.drawing.impact_words import ImpactLine
 from checkpoints.access.missing_permission import say_missing_permission
 from checkpoints.access.permissions import REWIND_RUN, may_in_team
 from checkpoints.models import Checkpoint, Run

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -22,8 +22,8 @@ SELECT json_build_object(
       WHERE look.gate_id = gate.id AND look.user_id = one.id AND look.until > statement_timestamp()))
     FROM approvals_gateclaim claim JOIN auth_user one ON one.id = claim.user_id
     WHERE claim.gate_id = gate.id AND claim.until > statement_timestamp()),
-  'assignee', (SELECT json_build_object('by', asked.by_name, 'at', asked.at, 'team', team.name,
-      'user', (SELECT {_PERSON} FROM auth_user one WHERE one.id = asked.user_id))
+  'asked', (SELECT json_build_object('by', asked.by_name, 'at', asked.at,
+      'who', coalesce((SELECT {_PERSON} FROM auth_user one WHERE one.id = asked.user_id), to_json(team.name)))
     FROM approvals_assignee asked LEFT JOIN auth_group team ON team.id = asked.team_id WHERE asked.gate_id = gate.id),
   'added', ARRAY(SELECT json_build_array(team.id, team.name) FROM approvals_addedteam added
     JOIN auth_group team ON team.id = added.team_id WHERE added.gate_id = gate.id ORDER BY added.id),
@@ -31,6 +31,7 @@ SELECT json_build_object(
       'extends', plan.due_at IS NULL)
     FROM approvals_escalation plan JOIN auth_group team ON team.id = plan.team_id
     WHERE plan.gate_id = gate.id AND plan.status = 'planned' AND gate.status = 'open'
+      AND coalesce(plan.due_at, gate.deadline) IS NOT NULL
       AND (gate.deadline IS NULL OR coalesce(plan.due_at, gate.deadline) <= gate.deadline)
     ORDER BY coalesce(plan.due_at, gate.deadline), plan.number LIMIT 1),
   'at_deadline', (SELECT team.name FROM approvals_escalation plan JOIN auth_group team ON team.id = plan.team_id
@@ -53,79 +54,28 @@ SELECT json_build_object(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClaimHeld:
-    """A live claim."""
-
-    by: User
-    since: datetime
-    looking: bool = False  # whether its holder has the page in sight now
-
-
-@dataclass(frozen=True, kw_only=True)
-class AskedToAct:
-    """The person or team that was asked to act."""
-
-    who: User | str  # a person, or a team's name
-    by: str
-    at: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
-class NextLevel:
-    """The next level of the gate's escalation."""
-
-    team: str
-    at: datetime
-    extends: bool  # whether it comes at the deadline, and moves that
-
-
-@dataclass(frozen=True, kw_only=True)
-class Away:
-    """A reviewer who is away."""
-
-    who: User
-    until: datetime
-    delegate: User | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class GateDesk:
-    """The people on a gate, and what is planned for it."""
+    """The people on a gate, and what is planned for it: what DESK selects, with people as users and times as such."""
 
-    claim: ClaimHeld | None = None
-    asked: AskedToAct | None = None
-    next: NextLevel | None = None
-    at_deadline: str = ""  # the team of the level by which the deadline moves on, so that it ends nothing
+    claim: Mapping[str, Any] | None = None  # by, since, looking: whether its holder has the page in sight now
+    asked: Mapping[str, Any] | None = None  # who was asked to act, a person or a team's name; by whom, at
+    next: Mapping[str, Any] | None = None  # team, at, extends: whether it comes at the deadline, and moves that
+    at_deadline: str | None = None  # the team of the level by which the deadline moves on, so that it ends nothing
     added: Sequence[tuple[int, str]] = ()  # id and name of the teams that were added to the reviewers
     lenders: Sequence[User] = ()  # who is away and has the reader decide for them, who is no reviewer here anyway
-    away: Sequence[Away] = field(default_factory=list)
+    away: Sequence[Mapping[str, Any]] = ()  # who, until, delegate: the person who decides meanwhile, if any
     may_add: bool = False  # whether the reader may add a team to the reviewers
 
-    @classmethod
-    def of(cls, rows: Sequence[dict[str, Any]]) -> GateDesk:
-        """Read what DESK selects."""
-        if not rows:
-            return cls()
-        said = rows[0]
-        claim, asked, level = said["claim"], said["assignee"], said["next"]
-        return cls(
-            claim=ClaimHeld(by=User(**claim["by"]), since=_at(claim["since"]), looking=claim["looking"])
-            if claim else None,
-            asked=AskedToAct(who=User(**asked["user"]) if asked["user"] else asked["team"], by=asked["by"],
-                        at=_at(asked["at"])) if asked else None,
-            next=NextLevel(team=level["team"], at=_at(level["at"]), extends=level["extends"])
-            if level and level["at"] else None,
-            at_deadline=said["at_deadline"] or "",
-            added=[(team, name) for team, name in said["added"]],
-            lenders=[User(**each) for each in said["lenders"]],
-            away=[
-                Away(who=User(**each["who"]), until=_at(each["until"]),
-                     delegate=User(**each["delegate"]) if each["delegate"] else None)
-                for each in said["away"]
-            ],
-            may_add=said["may_add"],
-        )  # fmt: skip
 
-
-def _at(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+def read_desk(value: Any) -> Any:
+    """Return a part of what DESK selects with people as users, and times as such."""
+    if isinstance(value, list):
+        return [read_desk(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if "username" in value:
+        return User(**value)
+    return {
+        name: datetime.fromisoformat(part) if name in ("since", "at", "until") else read_desk(part)
+        for name, part in value.items()
+    }

@@ -36,7 +36,7 @@ from checkpoints.access.permissions import (
 )
 from checkpoints.postgresql.prepared_rows import BatchStatement, prepared_statement, select_columns
 
-from .desk import DESK, GateDesk
+from .desk import DESK, GateDesk, read_desk
 
 # The draft of this gate; else the newest of the withdrawn ones that it replaces, which asked the same.
 _DRAFT = f"""
@@ -115,7 +115,9 @@ class ShownGate:
     approvals: list[tuple[datetime, bool]]  # the reader's own last ones, for second_look
     late: bool = False  # something that it lets run should have begun by now, and nothing is known to have
     deciders: frozenset[int]  # of an open gate: ids of those who may decide now, at most two more than the quorum
-    beside: list[OpenBeside] = field(default_factory=list)  # other open gates; the oldest first
+    # Other open gates that ask for exactly the same, and about the same resource; the oldest first.
+    the_same: list[OpenBeside] = field(default_factory=list)
+    about_the_same: list[OpenBeside] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)  # the latest messages to people about it, the oldest first
     unopened: bool = False  # whether the reader was told of it and had not opened its page since
     visits: list[GateVisit] = field(default_factory=list)  # of this gate and earlier ones at its step, the newest first
@@ -147,7 +149,7 @@ def shown(gate_id: int, *, to: User, listed: bool = False) -> ShownGate | None:
     gate.policy.named = [User(**each) for each in beside["named"]]
     gate.policy.person_ids = [each.pk for each in gate.policy.named]
     stands = GateStanding.of(to.pk, beside["access"]) if to.is_active else GateStanding(to.pk)
-    found_desk = GateDesk.of(beside["desk"])
+    found_desk = GateDesk(**read_desk(beside["desk"][0])) if beside["desk"] else GateDesk()
     if stands.own:
         found_desk = replace(found_desk, lenders=())  # in one's own name comes first
     gate.desk, gate.added_ids = found_desk, [team for team, _ in found_desk.added]
@@ -159,7 +161,8 @@ def shown(gate_id: int, *, to: User, listed: bool = False) -> ShownGate | None:
         visits=[_visit(each) for each in beside["visits"]],
         looking=looking, replaced=beside["replaced"],
         approvals=list(zip(beside["approved_at"], beside["looked_twice"], strict=True)),
-        beside=[OpenBeside.of(each) for each in beside["beside"]], desk=found_desk,
+        the_same=[OpenBeside.of(each) for each in beside["beside"] if each["same"]],
+        about_the_same=[OpenBeside.of(each) for each in beside["beside"] if not each["same"]], desk=found_desk,
         deciders=frozenset(beside["deciders"]), told=beside["told"], unopened=bool(beside["unopened"]),
         late=bool(beside["late"]),
     )  # fmt: skip

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
+from itertools import groupby
 from typing import Any
 
 from approvals import forms
 from approvals.cards.action import Action
 from approvals.cards.card import Card
+from approvals.cards.drawing import COMMAND, FIELDS, Drawing, present_of
 from approvals.errors import Problem
-from approvals.forms import Form, FormField, FormNode
+from approvals.forms import MISSING, Form, FormField, FormNode
 from approvals.presentation.gate_facts.outcomes import ActionOutcome
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
+from approvals.presentation.text import amounts, exact_call, line_diff, size_limit
+from approvals.presentation.text.line_diff import Line
 from checkpoints.runs.plans import in_words
 from checkpoints.values import artifacts, json_pointer, patch
 
 from . import left_out
-from .drawn_arguments import DrawnArguments, drawn_of
-from .pinned_values import PinnedValue, pinned_of
 from .verdict_choice import Ballot
 
 
@@ -88,8 +90,13 @@ def sheets(
     before: Card | None = None,
     read_only: bool = False,
     provenance: Provenance = HERE,
+    ballots: Mapping[str, Ballot] | None = None,
+    judged: Mapping[str, ActionOutcome] | None = None,
 ) -> list[ActionSheet]:
-    """Build one sheet an action. `typed`: what was typed; `before`: the card that the agent proposed at first."""
+    """Build one sheet an action. `typed`: what was typed; `before`: the card that the agent proposed at first.
+
+    `ballots` and `judged`: each action's own choice, and its outcome, by its id.
+    """
     typed = typed or TypedDecision()
     found: list[ActionSheet] = []
     left = forms.INPUTS  # shared by all actions: a gate is one form, and a browser posts all of it
@@ -103,6 +110,7 @@ def sheets(
             left = max(left - len(form.fields), 0)
         values = [] if form else values_of(action, quoted=quoted)
         proposed = before.action(action.id) if before else None
+        as_json = forms.texts.written("json", action.redaction.masked(action.arguments, named=True)) if form else ""
         pinned = pinned_of(action, mine=mine, before=proposed, form=form, values=values, wrong=errors, quoted=quoted)
         found.append(
             ActionSheet(
@@ -116,7 +124,9 @@ def sheets(
                 shown=None if form or values else without(action.masked, action.pinned),
                 changes=changes_of(action, action.arguments, mine) if mine != action.arguments else (),
                 errors=loose(form, errors),
-                value_text=json_of(action) if form else "",
+                value_text=as_json if len(as_json) <= forms.EDITABLE else "",
+                ballot=(ballots or {}).get(action.id),
+                judged=(judged or {}).get(action.id),
                 quoted=quoted,
             )
         )
@@ -127,7 +137,7 @@ def _drawn(action: Action, form: Form | None, posted: Mapping[str, str]) -> list
     """Draw the arguments, with a box beside each change that may be left out."""
     fields = {each.pointer: each for each in form.fields} if form else {}
     found = []
-    for drawn in drawn_of(action):
+    for drawn in (each for hint in action.draws for each in _drawings(action, hint)):
         rows = [left_out.boxed(row, fields.get(row["pointer"]), row.get("before"), posted) for row in drawn.rows]
         field, stretches = fields.get(drawn.place), {line.hunk for line in drawn.lines if line.hunk}
         if field and stretches and not drawn.new and left_out.takes(field) and field.kind in ("text", "long"):
@@ -167,12 +177,6 @@ def loose(form: Form | None, errors: Mapping[str, str]) -> list[str]:
     return [message for message in errors.values() if message not in shown]
 
 
-def json_of(action: Action) -> str:
-    """Write the arguments as JSON, for a form; "" where they are too long for one."""
-    text = forms.texts.written("json", action.redaction.masked(action.arguments, named=True))
-    return text if len(text) <= forms.EDITABLE else ""
-
-
 def values_of(action: Action, *, quoted: bool = False) -> list[FormNode]:
     """List the fields that the schema names, read-only; none where it names no fields."""
     built = forms.build(action.shown_schema, action.masked, prefix=prefix(action), pinned=action.pinned, quoted=quoted)
@@ -200,3 +204,129 @@ def changes_between(old: Card, new: Card) -> list[dict[str, Any]]:
             place = (f"/{action.id}" if several else "") + row["pointer"]
             rows.append({**row, "pointer": place, "action": action.id, "place": row["pointer"]})
     return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class PinnedValue:
+    """A pinned value, which is never folded or clamped."""
+
+    label: str
+    value: Any
+    place: str = ""  # its pointer within the arguments
+    name: str = ""  # of the input that edits it
+    parts: str = ""  # the prefix of the inputs that edit it part by part
+    before: Any = None
+    changed: str = ""  # who changed it: "you", "others", or nobody
+    editable: bool = False
+    unit: str = ""  # the currency beside an amount
+    wrong: bool = False  # the typed text cannot be read, so there is no amount in words
+    quoted: bool = False  # `label` is its real name, and `said` the external program's name for it
+    said: str = ""
+
+    @property
+    def words(self) -> str:
+        """Write the amount in words; "" without a currency, or where the typed text cannot be read."""
+        return amounts.in_words(self.value, self.unit) if self.unit and not self.wrong else ""
+
+
+def pinned_of(
+    action: Action, *, mine: Any, before: Action | None, form: Form | None, values: Sequence[FormNode] = (),
+    wrong: Container[str] = (), quoted: bool = False,
+) -> list[PinnedValue]:  # fmt: skip
+    """List the pinned values, with the reader's own `mine`. `wrong`: pointers of typed ones that cannot be read."""
+    known = form.nodes if form else [inner for each in values for inner in forms.all_nodes(each)]
+    fields = {each.pointer: each for each in known if isinstance(each, FormField)}
+    names = {each.pointer: each.name for each in known}
+    called = {each.pointer: each for each in known if each.label}
+    found = []
+    for place in action.pinned:
+        stands, value = (json_pointer.get(each, place, MISSING) for each in (action.arguments, mine))
+        if value is MISSING and stands is MISSING:
+            continue
+        proposed = json_pointer.get(before.arguments, place, MISSING) if before else stands
+        changed = "you" if value != stands else "others" if stands != proposed else ""
+        masked = map(action.redaction.at(place).masked, (value, stands if changed == "you" else proposed))
+        now, was = ("(not there)" if each is MISSING else each for each in masked)
+        label, said = _called(called.get(place), place, quoted=quoted)
+        field = fields.get(place)
+        beside = json_pointer.get(mine, place.rpartition("/")[0], MISSING)
+        found.append(
+            PinnedValue(
+                label=label, place=place, said=said, quoted=quoted, value=now, before=was, changed=changed,
+                name=field.name if field else "", parts=names.get(place, "") if form and field is None else "",
+                editable=form is not None and (field.open if field else any(each.pointer == place for each in known)),
+                unit=forms.unit_in(beside) if field is not None and field.kind == "decimal" else "",
+                wrong=place in wrong,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _called(node: FormNode | None, place: str, *, quoted: bool) -> tuple[str, str]:
+    """Return (the name of a pinned value, where `quoted` also the external program's name for it)."""
+    if quoted:
+        return exact_call.dotted(place) or "all of it", node.place.title if node else ""
+    plain = node.label if node else " ".join(json_pointer.split_pointer(place)).replace("_", " ")
+    return plain or "all of it", ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnArguments:
+    """One drawing, with the names of the arguments that it shows."""
+
+    kind: str
+    arguments: Sequence[str]
+    name: str = ""  # of what is changed
+    lines: Sequence[Line] = ()
+    added: int = 0
+    removed: int = 0
+    unended: bool = False  # a line break at the end comes or goes
+    new: bool = False  # there is no text that goes
+    as_asked: bool = False  # the text that goes is what the agent found there when it asked
+    place: str = ""  # JSON Pointer of the new text in the arguments
+    long: bool = False  # too long to be compared: it has no lines
+    command: str = ""
+    words: str = ""  # of whoever asks
+    input: str = ""  # the input of the new text, where single changes of it may be left out
+    rows: Sequence[Mapping[str, Any]] = ()  # of fields
+    boxes: Mapping[int, bool] = dataclass_field(default_factory=dict)  # number of a change -> whether it is left out
+
+    @property
+    def hunks(self) -> list[tuple[int, bool, list[Line]]]:
+        """List the lines by change: (its number, 0 for what no box is beside; whether it is left out; its lines)."""
+        runs = groupby(self.lines, key=lambda line: line.hunk if line.hunk in self.boxes else 0)
+        return [(number, self.boxes.get(number, False), list(lines)) for number, lines in runs]
+
+
+def _drawings(action: Action, drawing: Drawing) -> Iterator[DrawnArguments]:
+    """Draw the arguments as they are now; what people's edits turned into something else is not drawn."""
+    if drawing.kind == FIELDS:  # an object beside the one that is there now, field by field
+        now, hidden = json_pointer.get(action.arguments, drawing.at), action.redaction.at(drawing.at)
+        name = json_pointer.get(action.masked, drawing.name) if drawing.name else ""
+        if isinstance(now, dict):
+            rows = hidden.rows(patch.list_changes(present_of(drawing), now))
+            yield DrawnArguments(
+                kind=FIELDS, arguments=[exact_call.dotted(drawing.at)] if drawing.at else [], as_asked=True,
+                rows=[{**row, "pointer": drawing.at + row["pointer"]} for row in rows],
+                name=name if isinstance(name, str) else "",
+            )  # fmt: skip
+        return
+    shown = {member: json_pointer.get(action.masked, place) for member, place in drawing.places.items()}
+    if not all(isinstance(value, str) for value in shown.values()):
+        return
+    arguments = [exact_call.dotted(drawing.places[member]) for member in ("before", "at") if member in drawing.places]
+    at = shown["at"]
+    if drawing.kind == COMMAND:
+        yield DrawnArguments(kind=drawing.kind, arguments=arguments, command=at, words=shown.get("words", ""))
+        return
+    before = shown.get("before", drawing.was)
+    drawn = DrawnArguments(
+        kind=drawing.kind, arguments=arguments, name=shown.get("name", ""),
+        new="before" not in shown and not drawing.was, as_asked=bool(drawing.was), place=drawing.at,
+    )  # fmt: skip
+    if not size_limit.compares(len(before) + len(at)):
+        yield replace(drawn, long=True)
+        return
+    added, removed = line_diff.counted(before, at)
+    lines, unended = line_diff.compared(before, at), line_diff.unended(before, at)
+    yield replace(drawn, lines=lines, added=added, removed=removed, unended=unended)

@@ -44,16 +44,6 @@ class ShownConflict:
     counts: str
     field: str = ""  # the id of the input
 
-    @property
-    def choice(self) -> str:
-        """Return the name of the choice."""
-        return COUNTS + self.name
-
-    @property
-    def kept(self) -> str:
-        """Return the name of the hidden field."""
-        return CONFLICT + self.name
-
 
 def found_in(form: Mapping[str, str]) -> dict[str, OpenConflict]:
     """Return the conflicts of a posted form, by input."""

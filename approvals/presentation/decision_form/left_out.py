@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from approvals.cards.action import Action
+from approvals.cards.drawing import DIFF
 from approvals.errors import Problem, make_problem
 from approvals.forms import Form, FormField, merging, texts
 from approvals.presentation.text import line_diff
 from approvals.schema.redact import MASK
 from checkpoints.values import json_pointer
-
-from . import drawn_arguments
 
 STRETCH, BACK = "drop.", "restore."  # before an input's name: numbers of stretches; the text that is put back
 TWICE = "You typed here, and also left the same part out. Do one of both."
@@ -83,8 +82,17 @@ def _without(posted: Mapping[str, str], action: Action, field: FormField) -> str
     if back is not None:
         return back
     dropped = stretches_in(posted, field.name)
-    before = drawn_arguments.before_of(action, field.pointer) if dropped else None
+    before = _before(action, field.pointer) if dropped else None
     now = json_pointer.get(action.arguments, field.pointer)
     if before is None or not isinstance(now, str):
         return None
     return line_diff.without(before, now, dropped)
+
+
+def _before(action: Action, place: str) -> str | None:
+    """Return the text that the one at a pointer takes the place of; None where no drawing says so."""
+    for each in action.draws:
+        if each.kind == DIFF and each.at == place:
+            found = json_pointer.get(action.arguments, each.before) if each.before else each.was
+            return found if isinstance(found, str) else None
+    return None

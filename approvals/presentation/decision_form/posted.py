@@ -8,11 +8,11 @@ from typing import Any
 
 from approvals.cards.action import EDIT, SETTLES
 from approvals.cards.card import Card, Question
+from approvals.cards.precondition import Precondition
 from approvals.cards.verdicts import ActionVerdict, wordless
 from approvals.decisions import edit_state, per_action
 from approvals.errors import Problem, make_problem
 from approvals.models import Proposal
-from approvals.presentation.gate_facts import preconditions
 from approvals.schema.redact import OPEN, Redaction
 
 from . import answer_forms, conflicts, typed_edits, verdict_choice, whole_state
@@ -28,6 +28,8 @@ BACK = "back."  # before the step that the run is sent back to
 SHOWN = "shown."  # before a choice: the mark of the impact that the page showed for it
 CONFIRM = "confirm."  # before the ids of effects that may be repeated, and a choice
 UNSHOWN = "0"  # the mark of no impact: a choice shown without one may do nothing
+FIELD = "only_if."  # before the id, in the name of a check box
+OFFERED = "offered."  # before the id, in the name of the hidden field beside it, as an unticked box posts nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +87,7 @@ def read(
     beside: dict[str, Any] = {"shown": form.get(SHOWN + choice) or UNSHOWN, "second_look": "second_look" in form}
     beside["confirm"] = list(sent.confirm.get(choice, ()))
     if "preconditions" in sent.decision:
-        beside["dropped"] = preconditions.dropped(card, sent.only_if or ())
+        beside["dropped"] = dropped(card, sent.only_if or ())
     return replace(sent, decision={**sent.decision, **beside})
 
 
@@ -122,7 +124,7 @@ def _read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None, 
         back_to=form.get("back_to", "") if back else "",
         answer=answer,
         comment=comment.replace("\r\n", "\n"),
-        only_if=preconditions.ticked_in(form, card),
+        only_if=ticked_in(form, card),
         each=verdict_choice.chosen_in(form, card),
         confirm=confirmed_in(form),
         override={
@@ -266,3 +268,29 @@ def answered(base: PostedDecision, form: Mapping[str, str], card: Card, question
     answer = {"choice": base.answer, "value": value}
     decision = {"verdict": "answer", "comment": base.comment, "answer": answer, "preconditions": base.only_if}
     return replace(base, typed=TypedDecision(posted=kept, errors=problems), decision=decision)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownPrecondition:
+    """One precondition, with its box."""
+
+    precondition: Precondition
+    ticked: bool
+    effects: Sequence[str]  # the effects before which it is checked
+    counts: bool  # at a closed gate: it was added, or required
+
+
+def ticked_in(form: Mapping[str, str], card: Card) -> list[str]:
+    """List the ids whose boxes are ticked in a posted form, even unknown ones.
+
+    A preselected one counts as unticked only where its box was in the form.
+    """
+    ticked = [name.removeprefix(FIELD) for name in form if name.startswith(FIELD)]
+    unasked = [each.id for each in card.preconditions if each.preselected and OFFERED + each.id not in form]
+    return [*ticked, *(each for each in unasked if each not in ticked)]
+
+
+def dropped(card: Card, ticked: Collection[str]) -> list[str]:
+    """List the ids of the preselected ones that somebody unticked."""
+    offered = [each for each in card.preconditions if each.preselected and not each.required]
+    return [each.id for each in offered if each.id not in ticked]

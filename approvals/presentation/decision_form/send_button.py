@@ -8,11 +8,11 @@ from approvals.cards.action import APPROVE, EDIT, LATER, REJECT, RESPOND, Action
 from approvals.cards.card import Card
 from approvals.consequences.verbs import third, with_amounts
 from approvals.english import count_of, join_names
+from approvals.presentation.decision_form.actions import pinned_of
 from approvals.presentation.text import amounts, exact_call, untrusted
 from checkpoints.runs.plans import PlanSpec
 
 from .actions import values_of
-from .pinned_values import pinned_of
 
 SEND = "Send these verdicts"  # where an action has no verdict yet
 STANDS = "finished actions are not undone"

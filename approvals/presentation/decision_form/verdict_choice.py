@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -62,29 +63,18 @@ class ChosenVerdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfferedVerdict:
-    """One verdict on offer."""
-
-    value: str
-    label: str
-    icon: str
-    key: str
-    chosen: bool
-
-
-@dataclass(frozen=True, kw_only=True)
 class Ballot:
     """The choice beside one action."""
 
     id: str
-    choices: Sequence[OfferedVerdict]
+    choices: Mapping[str, tuple[str, str, str]]  # those of CHOICES that it takes
     chosen: ChosenVerdict
     settled: SettledAction | None = None  # how others settled it, if that still counts
     errors: Mapping[str, str] = field(default_factory=dict)  # by part: verdict, reason, response
 
     @property
-    def offers(self) -> list[str]:
-        return [each.value for each in self.choices]
+    def label(self) -> str:
+        return self.choices[self.chosen.verdict][0] if self.chosen.verdict in self.choices else ""
 
 
 def has_ballots(card: Card) -> bool:
@@ -95,11 +85,8 @@ def has_ballots(card: Card) -> bool:
 def ballot(action: Action, said: ChosenVerdict | None, errors: Sequence[Problem]) -> Ballot:
     """Return the choice beside an action. `said`: what was chosen there so far."""
     said = said.hiding(action) if said else ChosenVerdict(verdict=action.settled_as)
-    choices = [
-        OfferedVerdict(value=name, label=label, icon=icon, key=key, chosen=name == said.verdict)
-        for name, (label, icon, key) in (CHOICES | (ANSWERED if action.asks_only else {})).items()
-        if action.takes(name)
-    ]
+    offered = CHOICES | ANSWERED if action.asks_only else CHOICES
+    choices = {name: words for name, words in offered.items() if action.takes(name)}
     mine = {each["part"]: each["message"] for each in errors if each["action"] == action.id and each["part"]}
     return Ballot(id=action.id, choices=choices, chosen=said, settled=action.settled, errors=mine)
 
@@ -139,6 +126,27 @@ def said_of(
         except ValueRefused as refused:
             return {}, [make_problem(f"Write JSON: {refused.reason}.", action=action.id, part="response")]
     return said, []
+
+
+def so_far(
+    action: Action, chosen: ChosenVerdict, arguments: Mapping[str, Any], errors: Sequence[Problem]
+) -> dict[str, Any]:
+    """Return the choice for an action so far as a verdict, so that its impact can be previewed.
+
+    A reason that is still missing does not change the result, and an action without a choice stays as it is.
+    """
+    wrong = any(one["action"] == action.id and not one["part"] for one in errors)
+    if chosen.verdict in ("", EDIT) and action.id in arguments and not wrong:
+        return {"verdict": EDIT, "arguments": arguments[action.id]}
+    if chosen.verdict == RESPOND and (chosen.response or takes_text(action)):
+        with suppress(ValueRefused):
+            return {"verdict": RESPOND, "response": response_of(action, chosen.response or "…")}
+    if chosen.verdict == LATER:
+        return {"verdict": LATER}
+    if not chosen.sends_fields:
+        return {"verdict": REJECT, "reason": chosen.reason or "…"}
+    settled = action.settled.verdict if action.settled and not chosen.verdict else APPROVE
+    return {"verdict": settled}
 
 
 def response_of(action: Action, text: str) -> Any:

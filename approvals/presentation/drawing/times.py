@@ -61,3 +61,13 @@ def say(moment: datetime, style: str, *, now: datetime | None = None) -> str:
     if style == "moment" or here.date() != today:
         return f"{here.day} {here:%b, %H:%M}{zone}"
     return f"{here:%H:%M:%S}{zone}" if style == "second" else f"{here:%H:%M}{zone}"
+
+
+def moment(at: datetime | None) -> str:
+    """Write `at 16:18`, or `on 21 Nov, 16:18` where that was another day, in the reader's zone."""
+    if at is None:
+        return ""
+    today = timezone.localtime(at).date() == timezone.localtime().date()
+    if today:
+        return f"at {say(at, 'clock')}"
+    return f"on {say(at, 'moment')}"

@@ -1,9 +1,12 @@
-"""The agreement at a gate: the approvals needed, those given, and the decisions that no longer count."""
+"""The agreement at a gate: the approvals needed, those given, and the decisions that no longer count.
+
+Also a decision that takes effect at the end of its undo window: whose it is, what happens then, and when.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -13,7 +16,7 @@ from django.db.models import QuerySet
 from approvals.cards.precondition import Precondition
 from approvals.english import join_names
 from approvals.gates.projection import PendingVote, judged, window_of
-from approvals.models import Decision, Gate, Proposal
+from approvals.models import Decision, Gate, Outcome, Proposal
 from approvals.policy import authorship, enough_reviewers, required, tally
 from approvals.policy.requirements import Requirements
 from approvals.policy.rules import missing_policy, stage_words
@@ -24,24 +27,22 @@ from checkpoints.postgresql.prepared_rows import prepared_statement
 
 from . import outcomes
 
+CLOSED_BY = timedelta(seconds=15)  # after the end of the window
+
 
 @dataclass(frozen=True, kw_only=True)
 class VoteLine:
     """One person's decision, as a line."""
 
+    decision: Decision
     name: str
     on_behalf_of: str = ""  # the person who was away, whose authority it uses
-    verdict: str = ""
-    by_action: Mapping[str, str] = field(default_factory=dict)  # their verdict on each action, by id
     words: str = ""
-    at: datetime | None = None
     comment: str = ""
     you: bool = False
     lapsed: bool = False
     state: str = "open"
-    proposal: int = 0
     note: str = ""
-    back_to: str = ""  # of a rejection: the step from which the agent tries again
     only_if: Sequence[Precondition] = ()  # preconditions that they added
 
 
@@ -154,19 +155,15 @@ def _voice(decision: Decision, *, user: User, current: int) -> VoteLine:
     lapse = "For an earlier version; not counted" if earlier else "Not counted any more; may approve again"
     state, added = "rejected" if decision.rejects else "approved", decision.added
     return VoteLine(
+        decision=decision,
         name=actors.of_user(decision.user).name,
         on_behalf_of=actors.of_user(decision.on_behalf_of).name if decision.on_behalf_of else "",
-        verdict=decision.verdict,
-        by_action=decision.by_action,
         words=_words(decision),
-        at=decision.created_at,
         comment=bytes(decision.comment).decode(),
         you=decision.user_id == user.pk,
         lapsed=lapsed,
         state="expired" if lapsed else state,
-        proposal=decision.proposal.number,
         note=lapse if lapsed else "",
-        back_to=decision.back_to,
         only_if=[each for each in decision.proposal.card.preconditions if each.id in added] if added else (),
     )
 
@@ -202,3 +199,49 @@ def reviewers(gate: Gate, needs: Requirements) -> str:
     if not policy.tokens_decide:
         said.append("not by an API token")
     return "; ".join(said)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldDecision:
+    """A decision that its people may undo until `at`."""
+
+    kind: str  # of the outcome that it will have
+    short: str  # the same in a word
+    icon: str
+    words: str  # `Approved by you and Bob Lindqvist.`
+    at: datetime
+    then: str  # what happens at the end: `Pays a refund €5.25, once`
+    mine: int  # the number of the reader's decision; 0 where they have none here
+    overdue: bool  # the window has passed for so long that something should have closed the gate
+    late: bool  # the deadline has passed, so that nobody can decide again after an undo
+
+
+def held(gate: Gate, agreement: Agreement, *, then: str, now: datetime) -> HeldDecision | None:
+    """Describe the decision that waits at this gate; None where none does."""
+    if gate.settles_at is None or gate.status != Gate.Status.OPEN:
+        return None
+    kind = gate.settles_as
+    state = "rejected" if kind == "rejected" else "approved"
+    counting = sorted((voice for voice in agreement.voices if voice.state == state), key=lambda voice: not voice.you)
+    names = join_names("you" if voice.you else voice.name for voice in counting)
+    if kind == "rejected":
+        last = next((voice for voice in reversed(agreement.voices) if voice.state == state), None)
+        then = "The agent tries again" if last and last.decision.back_to else "The gate closes as rejected"
+    return HeldDecision(
+        kind=kind,
+        short=short(gate),
+        icon="x" if kind == "rejected" else "check",
+        words=f"{Outcome.Kind(kind).label} by {names}.",
+        at=gate.settles_at,
+        then=then,
+        mine=agreement.mine.pk if agreement.mine else 0,
+        overdue=gate.settles_at + CLOSED_BY < now,
+        late=bool(gate.deadline and gate.deadline <= now),
+    )
+
+
+def short(gate: Gate) -> str:
+    """Say in a word what was decided at a gate where that waits for the end of its undo window; else ""."""
+    if gate.settles_at is None or gate.status != Gate.Status.OPEN:
+        return ""
+    return "Decided" if gate.settles_as == Outcome.Kind.MIXED else str(Outcome.Kind(gate.settles_as).label)

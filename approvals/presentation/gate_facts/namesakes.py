@@ -79,8 +79,6 @@ def namesakes_of(gate: Gate, quotes: Sequence[tuple[Quote, str]]) -> dict[int, s
 
     Left out is what that person did write in this run, where an agent of this server quotes it.
     """
-    if not quotes:
-        return {}
     words = [(_words_in(_author(quote)), _words_in(text)) for quote, text in quotes]
     people = _people({word for each in words for part in each for word in part.places})
     called: dict[int, str] = {}

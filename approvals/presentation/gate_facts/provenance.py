@@ -10,8 +10,8 @@ that made its own would forget one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 from django.utils.functional import cached_property
 
@@ -91,6 +91,10 @@ class Provenance:
         """Return the mark of each kind of part, by the names of MARKS; "" for what is said in our own voice."""
         return {name: mark.format(agent=self.agent) if self.outside else "" for name, mark in MARKS.items()}
 
+    def sets_risk(self, card: Card) -> bool:
+        """Tell whether an external program set a card's risk, as not all of its actions have registered tools."""
+        return self.outside and not card.registered_risk
+
     def risk_mark(self, card: Card) -> str:
         """Say who set a card's risk; "" where the plan of this server did."""
         if risk := card.registered_risk:
@@ -148,10 +152,6 @@ class Provenance:
         for at, drawing in enumerate(action.draws):
             mark = "command" if drawing.kind == COMMAND else "before"
             yield CardPart(f"{place}/draws/{at}", author, self.marks[mark])
-
-    def parts_as_json(self, card: Card, namesakes: Mapping[int, str]) -> list[dict[str, Any]]:
-        """Return the parts as the API has them."""
-        return [asdict(part) for part in self.parts(card, namesakes)]
 
 
 HERE = Provenance(agent="", outside=False)

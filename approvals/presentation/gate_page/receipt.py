@@ -14,8 +14,7 @@ from approvals.consequences.outcome_fates import OVER, GrantFate, OutcomeFate
 from approvals.consequences.performed import NotRun, PerformedEffect
 from approvals.models import Gate, Outcome
 from approvals.presentation.decision_form import send_button
-from approvals.presentation.gate_facts.fate_words import RESULTS
-from approvals.presentation.gate_facts.outcomes import GateEnding
+from approvals.presentation.gate_facts.outcomes import RESULTS, GateEnding
 from approvals.presentation.text import untrusted
 from approvals.schema.redact import Redaction
 from checkpoints import actors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -9,17 +10,17 @@ from typing import Any
 from django.utils.functional import cached_property
 
 from approvals.cards.quote import Quote, quoted
+from approvals.english import count_of
 from approvals.gates import reveal_secret
 from approvals.presentation.drawing import gantt
 from approvals.presentation.gate_facts import namesakes
-from approvals.presentation.text import hidden
+from approvals.presentation.text import invisible, untrusted
 from checkpoints.models import Checkpoint
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
 
-from .asked_gate import AskedGate
+from .gate_form import GateForm
 
-STEPS = 24  # shown in the compact list
 SECRETS = 100  # named on one page
 
 
@@ -44,7 +45,7 @@ class RunStepLine:
 class ShownState:
     """The saved state of a gate, as its page shows it."""
 
-    page: AskedGate
+    page: GateForm
 
     @cached_property
     def state(self) -> dict[str, Any]:
@@ -75,14 +76,6 @@ class ShownState:
         return [RunStepLine(saved=at, title=title(at.step or at.kind)) for at in own]
 
     @property
-    def last_steps(self) -> list[RunStepLine]:
-        return self.steps[-STEPS:]
-
-    @property
-    def earlier(self) -> int:
-        return max(len(self.steps) - STEPS, 0)
-
-    @property
     def sources(self) -> dict[str, str]:
         """Return field -> words for the step that wrote it: the last one on the path that does so by its plan."""
         known = {step.name: step for step in self.page.plan.steps}
@@ -97,6 +90,8 @@ class ShownState:
     @property
     def quotes(self) -> list[tuple[Quote, str, str]]:
         """List (quote, its text in the state that the gate shows, mark of an author called as a person here)."""
+        if not self.page.card.quotes:
+            return []
         found = quoted(self.page.card.quotes, self.state)
         named = namesakes.namesakes_of(self.page.gate, found)
         mark = self.page.provenance.namesake
@@ -112,4 +107,36 @@ class ShownState:
         """List (icon, sentence) about hidden parts of the state's texts, found without trusting the agent."""
         asked = [each.masked for each in self.page.card.actions]
         conditions = [each.to_json() for each in self.page.card.preconditions]
-        return hidden.within({**self.state, "the gate": asked, "the safety checks": conditions})
+        return hidden_in({**self.state, "the gate": asked, "the safety checks": conditions})
+
+
+def hidden_in(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """List (icon, sentence) about what the texts of named values hide: invisible characters and blank lines."""
+    said = []
+    counts = {name: [invisible.badge_count(text) for text in _texts(value)] for name, value in values.items()}
+    longest = {name: max((blank for _, blank in found), default=0) for name, found in counts.items()}
+    deserts = {name: blank for name, blank in longest.items() if blank}
+    ghosts = {name: count for name, found in counts.items() if (count := sum(characters for characters, _ in found))}
+    if deserts:
+        where = ", ".join(untrusted.plain(name, limit=40) for name in deserts)
+        lines = count_of(max(deserts.values()), "blank line")
+        said.append(("fold", f"A text in {where} hides what follows behind {lines}"))
+    if ghosts:
+        where = ", ".join(untrusted.plain(name, limit=40) for name in ghosts)
+        said.append(("hidden", f"{count_of(max(ghosts.values()), 'character')} in {where} cannot be seen"))
+    return said
+
+
+def _texts(value: Any) -> list[str]:
+    """List every text in a JSON value, keys included."""
+    found, left = [], [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, str):
+            found.append(each)
+        elif isinstance(each, dict):
+            left.extend(each.keys())
+            left.extend(each.values())
+        elif isinstance(each, (list, tuple)):
+            left.extend(each)
+    return found

@@ -21,6 +21,7 @@ from approvals.gates.lists.queue_filters import QueueFilters
 from approvals.gates.lists.queue_orders import SORTS
 from approvals.gates.lists.queues import ALL, BY_ME, CLAIMED, CLOSED, DECIDED, GROUPS, MINE, SNOOZED, ReaderReach
 from approvals.models import BulkOrder, Gate, SavedView
+from approvals.views.access import number_in
 from checkpoints.postgresql.prepared_rows import BatchStatement, OneOf, prepared_statement, select_columns
 from checkpoints.postgresql.sql import make_storable
 from checkpoints.postgresql.text_search import words_of
@@ -68,7 +69,7 @@ class InboxFilters:
                 risk=asked["risk"] if asked["risk"] in Gate.Risk.values else "",
                 agent=asked["agent"][:100],
                 words=asked["q"][:SEARCHED],
-                after=_number(said.get("after", "")),
+                after=number_in(said.get("after", "")) or 0,
                 sort=asked["sort"] if asked["sort"] in SORTS and queue not in (BY_ME, *CLOSED) else "",
                 people=_people(asked["q"][:SEARCHED]),
             ),
@@ -146,7 +147,7 @@ def _view(row: dict[str, Any]) -> SavedView:
 def asked_for(request: HttpRequest, reach: ReaderReach, *, opens: bool = False) -> tuple[InboxFilters, OwnLists]:
     """Read the address, and what the reader keeps. `opens`: an address that says nothing opens the view they chose."""
     own = OwnLists.of(reach)
-    number = _number(request.GET.get("view", ""))
+    number = number_in(request.GET.get("view", ""))
     found = next((view for view in own.views if view.pk == number), None)
     if opens and not any(name in request.GET for name in (*NAMED, "view")):
         found = next((view for view in own.views if view.opens and view.user_id == reach.user), None)
@@ -173,10 +174,6 @@ def followed(request: HttpRequest) -> QueueFilters:
     """Return the filters and the order of the list that the reader looked at last, within their own gates."""
     said = kept(request)
     return replace(InboxFilters.of(said).wanted, after=0) if said else QueueFilters()
-
-
-def _number(said: str) -> int:
-    return int(said) if said.isascii() and said.isdigit() and len(said) < 19 else 0
 
 
 def _people(text: str) -> tuple[tuple[str, tuple[int, ...]], ...]:

@@ -25,7 +25,7 @@ from approvals.policy import bulk as together
 from approvals.policy import step_up
 from approvals.policy.bulk import MOST
 from approvals.presentation import bulk
-from approvals.views.access import private, reader_of
+from approvals.views.access import number_in, private, reader_of
 from checkpoints.postgresql.sql import make_storable
 
 from .asked import InboxFilters
@@ -114,8 +114,8 @@ def progress(request: HttpRequest) -> HttpResponse:
 
 
 def _own_or_404(request: HttpRequest, number: str) -> BulkOrder:
-    known = number.isascii() and number.isdigit() and len(number) < 19
-    order = BulkOrder.objects.filter(user=reader_of(request), pk=int(number)).first() if known else None
+    known = number_in(number)
+    order = BulkOrder.objects.filter(user=reader_of(request), pk=known).first() if known is not None else None
     if order is None:
         raise Http404("No such bulk decision")
     return order
@@ -123,7 +123,7 @@ def _own_or_404(request: HttpRequest, number: str) -> BulkOrder:
 
 def numbers_in(said: list[str]) -> list[int]:
     """Return the numbers of a selection, each once, `MOST` at most; junk is left out."""
-    known = [int(each) for each in said if each.isascii() and each.isdigit() and len(each) < 19]
+    known = [number for each in said if (number := number_in(each)) is not None]
     return list(dict.fromkeys(known))[:MOST]
 
 

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from approvals.live.page_frame import reach_of
 from approvals.models import SavedView
-from approvals.views.access import private, reader_of
+from approvals.views.access import number_in, private, reader_of
 from checkpoints.postgresql.sql import make_storable
 
 from .asked import InboxFilters, OwnLists
@@ -83,9 +83,8 @@ def _written(view: SavedView, request: HttpRequest) -> SavedView:
     name, team = make_storable(" ".join(said.get("name", "").split())), said.get("team", "")
     if not 0 < len(name) <= 60:
         raise NotSaved("Give the view a name of at most 60 characters.")
-    teams = reach_of(request).teams
     view.name = name
-    view.team_id = int(team) if team.isascii() and team.isdigit() and len(team) < 10 and int(team) in teams else None
+    view.team_id = number if (number := number_in(team, 9)) in reach_of(request).teams else None
     view.opens = said.get("opens") == "yes"
     try:
         with transaction.atomic():

@@ -18,7 +18,7 @@ from approvals.gates.lists.queues import MINE
 from approvals.gates.lists.snoozing import NotPutOff
 from approvals.models import Gate, Snooze
 from approvals.policy import authority
-from approvals.views.access import gate_or_404, private, reader_of, verified
+from approvals.views.access import gate_or_404, number_in, private, reader_of, verified
 
 from .asked import kept
 
@@ -58,10 +58,9 @@ def _until(request: HttpRequest) -> datetime:
 
 def just_put_off(request: HttpRequest) -> Snooze | None:
     """Return the reader's snooze that the address tells of, for the notice with its undo."""
-    said = request.GET.get("snoozed", "")
-    if not (said.isascii() and said.isdigit() and len(said) < 19):
+    number, reader = number_in(request.GET.get("snoozed", "")), reader_of(request)
+    if number is None:
         return None
-    reader = reader_of(request)
-    seen = Gate.objects.visible_to(reader).filter(pk=int(said))
+    seen = Gate.objects.visible_to(reader).filter(pk=number)
     found = Snooze.objects.running().filter(user=reader, gate__in=seen)
     return found.select_related("gate__run__plan").first()

@@ -16,7 +16,7 @@ import pytest
 from agents.moves import fork as forks
 from agents.moves import impact
 from approvals.impact.result import Impact, ToolsInside
-from approvals.presentation.drawing.impact_lines import lines_of
+from approvals.presentation.drawing.impact_words import lines_of
 from checkpoints import store
 from checkpoints.models import Checkpoint, Run
 from tests.agents.langgraph.test_questions import LATER, answers, asking, begun, heard, ids, titles

@@ -29,7 +29,7 @@ from approvals.gates.lists.queues import MINE, ReaderReach
 from approvals.models import Gate
 from approvals.policy import authority, enough_reviewers, required
 from approvals.policy.step_up import Confirmed
-from approvals.presentation.gate_facts import authors
+from approvals.presentation.gate_page import earlier
 from checkpoints import actors
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Checkpoint, Run
@@ -66,7 +66,7 @@ def is_apart(person: User, run: Run) -> bool:
 
 
 def said(run: Run) -> list[str]:
-    return authors.changes(open_gate(run))
+    return earlier.changes(open_gate(run))
 
 
 def test_an_editor_of_the_state_does_not_approve_it_and_the_gate_says_who_changed_what(asked: Run) -> None:
@@ -141,7 +141,7 @@ def test_who_sent_a_signal_does_not_approve_what_came_of_it() -> None:
     run = heard(advance_to_rest(make_run("payout", team=team)), sender)
     assert is_apart(sender, run)
     assert not is_apart(bob(team), run)
-    assert authors.changes(open_gate(run)) == ["Ann Okafor sent the signal “account”"]
+    assert earlier.changes(open_gate(run)) == ["Ann Okafor sent the signal “account”"]
 
 
 def test_who_answers_for_the_program_that_sent_a_signal_is_apart() -> None:
@@ -163,7 +163,7 @@ def test_who_edited_at_another_gate_does_not_approve_the_next_and_a_mere_verdict
     decide(run, "edit", by=editor, arguments={"sum": 7})
     run = advance_to_rest(run)
     assert is_apart(editor, run)
-    assert authors.changes(open_gate(run))[1:] == [f"Bob Lindqvist answered or edited gate {first.pk}"]
+    assert earlier.changes(open_gate(run))[1:] == [f"Bob Lindqvist answered or edited gate {first.pk}"]
     run = advance_to_rest(rewinds.rewind(run, to=2, by=sender))
     decide(run, by=approver)
     run = advance_to_rest(run)
@@ -188,7 +188,7 @@ def test_an_author_of_the_parent_is_apart_in_its_child_and_of_a_child_in_its_par
     to_rest(parent)
     [child] = children(parent)
     assert is_apart(above, child)
-    assert authors.changes(open_gate(child)) == [f"Ann Okafor changed the state at checkpoint 1 of R-{parent.pk}"]
+    assert earlier.changes(open_gate(child)) == [f"Ann Okafor changed the state at checkpoint 1 of R-{parent.pk}"]
     rewinds.edit(child, at=1, patch=[{"op": "replace", "path": "/sum", "value": 900}], by=below)
     to_rest(parent)
     decide(child, by=mira(team))

@@ -7,7 +7,7 @@ from pathlib import Path
 from agents.pages.run.offered_moves import closing
 from approvals.consequences.gate import GateImpacts
 from approvals.impact import Impact
-from approvals.presentation.drawing.impact_lines import lines_of
+from approvals.presentation.drawing.impact_words import lines_of
 from checkpoints.models import Run
 from tests.agents.children.pages.test_page import page, text_of
 from tests.agents.open_gates.launches import decide, gate, launch, open_steps

@@ -13,7 +13,7 @@ import pytest
 from django.contrib.auth.models import User
 from langgraph.checkpoint.base.id import uuid6
 
-from approvals.presentation.gate_facts import authors
+from approvals.presentation.gate_page import earlier
 from checkpoints.models import Event, Run
 from tests.agents.remote.gates.test_owners import of, why_not
 from tests.agents.remote.gates.test_posting import posted
@@ -59,7 +59,7 @@ def test_who_wrote_the_thread_is_apart(program: Program, bob: User, writes: Call
     writes(of(bob, program), thread, first)
     gate = posted(program, thread=thread)
     assert (gate.authors, bool(why_not(bob, gate))) == ([bob.pk], True)
-    assert authors.changes(gate) == [f"A program of Bob Lindqvist worked on R-{run_of(thread, program.agent).pk}"]
+    assert earlier.changes(gate) == [f"A program of Bob Lindqvist worked on R-{run_of(thread, program.agent).pk}"]
     assert not why_not(make_user("Mira Sandoval", program.team), gate)
 
 
@@ -90,6 +90,6 @@ def test_the_thread_of_one_owner_has_no_other_authors(program: Program, bob: Use
     put(of(bob, program), unique("chat"))
     for named in (thread, unique("chat"), ""):
         gate = posted(program, thread=named)
-        assert (gate.authors, authors.changes(gate)) == ([], [])
+        assert (gate.authors, earlier.changes(gate)) == ([], [])
     begun = run_of(thread, program.agent).pk
     assert not Event.objects.filter(run_id=begun, kind="program.joined").exists()

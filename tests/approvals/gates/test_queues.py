@@ -101,7 +101,7 @@ def beside(gate: Gate) -> list[tuple[int, bool]]:
     """The (number, whether it asks for the same) of the open gates that the page shows beside this one."""
     found = shown(gate.pk, to=ann(gate.team))
     assert found is not None
-    return [(each.id, each.same) for each in found.beside]
+    return [(each.id, each.same) for each in (*found.the_same, *found.about_the_same)]
 
 
 def test_gates_with_the_same_actions_are_found_oldest_first_and_none_of_another_team(team: Group) -> None:

@@ -15,10 +15,8 @@ from approvals.models import Gate
 from approvals.presentation.decision_form import send_button
 from approvals.presentation.gate_facts import unsupported
 from approvals.presentation.gate_facts.provenance import Provenance
-from approvals.presentation.inbox import InboxRow
 from approvals.presentation.text import exact_call
 from checkpoints.runs.plans import PlanSpec, StepSpec
-from checkpoints.values.canonical_json import encode_canonical
 from tests.agents.remote.outside_program import STEPS, Program
 from tests.factories import MEMBER, ann, make_user
 from tests.harness.signed_in_clients import confirmed, form_of, post, signed_in
@@ -215,5 +213,4 @@ def test_the_risk_is_ours_only_where_all_that_is_asked_is_registered(tools: list
     given = [ToolVersion(version=1, risk=risk) if risk else None for risk in tools]
     actions = [Action(id=f"a{at}", tool="t", title="t", registered=each) for at, each in enumerate(given)]
     wire = Card(title="Wire", actions=actions)
-    row = InboxRow(asked=encode_canonical(wire.to_json()), provenance=Provenance(agent="robo", outside=True))
-    assert row.risk_theirs is theirs
+    assert Provenance(agent="robo", outside=True).sets_risk(wire) is theirs

@@ -12,7 +12,7 @@ from agents.moves import impact, rewind
 from agents.moves.fork import fork
 from agents.serving.sweeper import Sweeper
 from approvals.consequences.gate import GateImpacts
-from approvals.presentation.drawing.impact_lines import lines_of
+from approvals.presentation.drawing.impact_words import lines_of
 from checkpoints import actors
 from checkpoints.models import Run
 from tests.agents.children.families import child, children, make_parent, statuses, to_rest

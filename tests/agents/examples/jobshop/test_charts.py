@@ -16,7 +16,7 @@ from approvals.cards.card import AnswerChoice, Card
 from approvals.cards.chart import Chart
 from approvals.errors import CardRefused
 from approvals.models import Gate
-from approvals.presentation.drawing import gantt, gantt_data
+from approvals.presentation.drawing import gantt
 from tests.factories import ann, make_card, make_gate, make_run, make_state, make_team
 from tests.factories.driven_runs import advance_to_rest, effects, open_gate, state
 from tests.harness.browser_checks import check, is_live, watched
@@ -120,8 +120,8 @@ def test_data_of_another_shape_gives_a_sentence_and_the_most_that_is_drawn_is_dr
         [chart] = drawn(data)
         assert (chart.fault.startswith(f"This chart cannot be drawn: {fault}"), chart.bars) == (True, ""), fault
     rows = [[number % 100, number // 100, number % 150, number, number + 1, 0] for number in range(3_000)]
-    [chart] = drawn({"machines": gantt_data.MOST_MACHINES, "operations": rows})
-    assert (chart.fault, len(chart.table)) == ("", gantt_data.MOST_OPERATIONS)
+    [chart] = drawn({"machines": gantt.MOST_MACHINES, "operations": rows})
+    assert (chart.fault, len(chart.table)) == ("", gantt.MOST_OPERATIONS)
 
 
 def test_names_of_machines_are_text_and_are_cut() -> None:

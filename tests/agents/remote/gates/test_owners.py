@@ -17,7 +17,7 @@ from approvals.gates.lists import queues
 from approvals.models import Gate, Policy
 from approvals.policy import authority, required, separation
 from approvals.policy.enough_reviewers import lacking
-from approvals.presentation.gate_facts import authors
+from approvals.presentation.gate_page import earlier
 from checkpoints.models import Event, Plan, Run
 from tests.agents.api.test_doors import refusal
 from tests.agents.remote.outside_program import ACTION, SCHEMA, STEPS, WIRE, Program, decide
@@ -49,7 +49,7 @@ def test_who_claimed_and_saved_a_step_is_apart() -> None:
     assert why_not(bob, gate)
     with pytest.raises(NotAllowed):
         decide(gate, by=bob)
-    assert authors.changes(gate) == [f"A program of Bob Lindqvist worked on R-{program.run}"]
+    assert earlier.changes(gate) == [f"A program of Bob Lindqvist worked on R-{program.run}"]
     assert not why_not(mira, gate)
 
 

@@ -22,7 +22,7 @@ from approvals.decisions.bulk.carrying_out import carry_out
 from approvals.decisions.bulk.orders import BulkChoice, BulkSubmission
 from approvals.gates import grant_likeness
 from approvals.models import BulkItem, BulkOrder, Gate, Grant, Policy
-from approvals.presentation.gate_page.done_words import say_done
+from approvals.presentation.gate_page.earlier import say_done
 from checkpoints import crash_points
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event

@@ -14,11 +14,11 @@ from django.contrib.auth.models import Group
 from django.utils import timezone
 
 from approvals.impact import Impact, ImpactRow, ImpactVerdict
-from approvals.models import Gate, Policy
+from approvals.models import Decision, Gate, Policy
 from approvals.policy.requirements import Requirements, Role, Stage
 from approvals.policy.tally import CountedVote, tally
 from approvals.presentation.drawing import impact_words, times
-from approvals.presentation.drawing.impact_lines import ImpactLine as Line
+from approvals.presentation.drawing.impact_words import ImpactLine as Line
 from approvals.presentation.gate_facts.agreement import Agreement, VoteLine
 from tests.factories import ann, make_gate, make_plan, make_policy, make_run, make_spec, make_team
 from tests.harness.signed_in_clients import signed_in
@@ -103,7 +103,7 @@ def test_nothing_runs_before_the_others_have_agreed() -> None:
     ]
     assert first.marks == ("held", "ahead")
     last = "Yours is the last approval needed: it takes effect immediately"
-    one = needing(2, 7, voices=[VoteLine(name="Mira", state="approved")])
+    one = needing(2, 7, voices=[VoteLine(decision=Decision(), name="Mira", state="approved")])
     assert lines(impact_words.approval("approve", told, one, current=True))[-1] == f"2 of 2: {last}"
     edited = impact_words.approval("edit", told, one, current=False)
     assert lines(edited)[-1] == (

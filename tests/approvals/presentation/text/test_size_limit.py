@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from approvals.forms import words
 from approvals.presentation import inbox
-from approvals.presentation.drawing.impact_lines import ImpactLine
-from approvals.presentation.drawing.impact_words import WordedImpact
+from approvals.presentation.drawing.impact_words import ImpactLine, WordedImpact
 from approvals.presentation.text import line_diff, size_limit, text_diff
 from approvals.presentation.text.line_diff import HEAD, TAIL, Line, compared, counted, split
 from tests.agents.remote.outside_program import Program

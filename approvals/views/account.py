@@ -1,4 +1,4 @@
-"""Shows a person's profile, and saves their name and their choices."""
+"""Shows a person's profile and where they are signed in; saves their name and choices, and ends sessions."""
 
 from __future__ import annotations
 
@@ -6,31 +6,33 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from approvals.accounts import preferences
+from approvals.accounts import factors, preferences, sign_ins
 from approvals.models import Profile
 from approvals.notifications import changing
 from approvals.presentation import names as person_names
+from approvals.sessions import digest_of_key
 from approvals.time_zones import known_zones
-from approvals.views.access import private, reader_of
 from checkpoints import actors
 from checkpoints.access.permissions import own_teams
 from checkpoints.events import event_log
 
+from .access import private, reader_of
+
 
 @require_safe
 @private
-def page(request: HttpRequest) -> HttpResponse:
+def profile(request: HttpRequest) -> HttpResponse:
     """Show the reader's profile."""
     return _show(request, preferences.profile_of(reader_of(request)))
 
 
 @require_POST
 @private
-def save(request: HttpRequest) -> HttpResponse:
+def save_profile(request: HttpRequest) -> HttpResponse:
     """Save the profile, and have this browser follow it at once; 422 with the input where a name is refused."""
     reader, form = reader_of(request), request.POST
     chosen = preferences.profile_of(reader)
@@ -68,3 +70,38 @@ def _show(
         "teams": list(own_teams(reader).order_by("name")),
     }  # fmt: skip
     return render(request, "account_pages/profile.html", context, status=status)
+
+
+@require_safe
+@private
+def sessions(request: HttpRequest) -> HttpResponse:
+    """List the reader's sessions, the one used last first."""
+    here = digest_of_key(request.session.session_key or "")
+    rows = [
+        {
+            "row": row, "browser": sign_ins.name_browser(row.browser), "by": factors.in_words(row.method),
+            "here": row.session_key == here,
+        }
+        for row in sign_ins.open_sessions(reader_of(request))
+    ]  # fmt: skip
+    rows.sort(key=lambda each: not each["here"])
+    return render(request, "account_pages/sessions.html", {"section": "sessions", "rows": rows})
+
+
+@require_POST
+@private
+def end_session(request: HttpRequest, number: int) -> HttpResponse:
+    """End one of the reader's sessions."""
+    reader = reader_of(request)
+    if not sign_ins.end(reader, number, by=actors.of_user(reader)):
+        raise Http404("No such session")
+    return redirect("account-sessions")
+
+
+@require_POST
+@private
+def end_other_sessions(request: HttpRequest) -> HttpResponse:
+    """End all of the reader's sessions but this one."""
+    reader = reader_of(request)
+    sign_ins.end_all(reader, by=actors.of_user(reader), but=request.session)
+    return redirect("account-sessions")

@@ -1,25 +1,33 @@
-"""The page of a person's notification settings. Opening it, as mail programs do by themselves, changes nothing."""
+"""The page of a person's notification settings, and the places where they are reached beside e-mail: browsers, Slack.
+
+Opening it, as mail programs do by themselves, changes nothing.
+"""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
 from django.db.models.functions import Now
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.middleware.csrf import get_token
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from approvals.accounts import preferences
+from approvals.accounts import preferences, pushed, sign_ins
+from approvals.channels import browsers, slack, vapid
 from approvals.models import Message, NotificationPreference
 from approvals.notifications import changing, log, notifying
 from approvals.notifications.channel import channels
 from approvals.notifications.message import NoticeKind
 from approvals.time_zones import COOKIE, known_zones
-from approvals.views.access import private, reader_of
 from checkpoints.postgresql.sql import make_storable
 
+from .access import private, reader_of
+
 TESTS = 5  # test messages of one person to one address, on average, within ten minutes
+SAID = ("endpoint", "p256dh", "auth")
+LONGEST = 2000  # characters of each
 
 
 @require_safe
@@ -88,3 +96,48 @@ def show(
 def _digests(settings: NotificationPreference) -> list[tuple[int, str]]:
     times = [f"{at:%H:%M}" for at in settings.digest_at]
     return [(n, times[n - 1] if n <= len(times) else "") for n in range(1, changing.DIGESTS + 1)]
+
+
+@require_safe
+@private
+def browser_keys(request: HttpRequest) -> HttpResponse:
+    """Answer what the service worker needs to subscribe again: the key of this installation, and a token to post."""
+    return JsonResponse({"key": vapid.public_key(), "token": get_token(request)})
+
+
+@require_POST
+@private
+def subscribe_browser(request: HttpRequest) -> HttpResponse:
+    """Turn messages on in the browser that asks, for its script; 410 with `again` where its owner removed it."""
+    if not vapid.public_key():
+        return JsonResponse({"problem": "This installation cannot push messages."}, status=409)
+    said = {name: request.POST.get(name, "")[: LONGEST + 1] for name in SAID}
+    label = sign_ins.name_browser(request.headers.get("User-Agent", ""))
+    reader, again = reader_of(request), "again" in request.POST
+    old, number = request.POST.get("old", ""), request.session.get(pushed.NUMBER)
+    try:
+        made = browsers.subscribe(reader, said, label=label, again=again, old=old, number=number)
+    except browsers.SubscriptionRefused as why:
+        return JsonResponse({"problem": str(why)}, status=422)
+    except browsers.BrowserRemoved:
+        return JsonResponse({"problem": "This browser was removed."}, status=410)
+    response = JsonResponse({"browser": made.pk}, status=201)
+    pushed.turned_on(request, response, made.pk, reader=reader)
+    return response
+
+
+@require_POST
+@private
+def end_browser(request: HttpRequest, browser: int) -> HttpResponse:
+    """Turn messages off in one browser."""
+    if not browsers.remove(reader_of(request), browser):
+        raise Http404("No such browser")
+    return HttpResponseRedirect(reverse("notifications") + "#channels", status=303)
+
+
+@require_POST
+@private
+def look_up_in_slack(request: HttpRequest) -> HttpResponse:
+    """Have the next message look for the person by the e-mail address of their account."""
+    slack.look_again(reader_of(request))
+    return HttpResponseRedirect(reverse("notifications") + "#channels", status=303)

@@ -18,7 +18,7 @@ from approvals.assignments.errors import AwayRefused
 from approvals.models import Delegation
 from checkpoints.access.permissions import colleagues_of
 
-from ..access import private, reader_of
+from .access import number_in, private, reader_of
 
 SHOWN = "%Y-%m-%dT%H:%M"
 
@@ -41,7 +41,7 @@ def create(request: HttpRequest) -> HttpResponse:
             starts=_moment(form.get("starts", "")),
             ends=_moment(form.get("ends", "")),
             delegate=_colleague(reader_of(request), form.get("delegate", "")),
-            teams=[int(each) for each in form.getlist("teams") if each.isascii() and each.isdigit() and len(each) < 10],
+            teams=[team for each in form.getlist("teams") if (team := number_in(each, 9)) is not None],
             policies=form.getlist("policies"),
         )
     except AwayRefused as refusal:
@@ -100,8 +100,8 @@ def _moment(text: str) -> datetime:
 def _colleague(reader: User, said: str) -> User | None:
     if not said:
         return None
-    known = said.isascii() and said.isdigit() and len(said) < 10
-    found = colleagues_of(reader).filter(pk=int(said)).first() if known else None
+    number = number_in(said, 9)
+    found = colleagues_of(reader).filter(pk=number).first() if number is not None else None
     if found is None:
         raise AwayRefused("Choose somebody who is in one of your teams.")
     return found

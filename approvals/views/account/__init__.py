@@ -1,1 +1,0 @@
-"""The pages of one's own account, except those of signing in."""

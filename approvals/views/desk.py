@@ -1,0 +1,102 @@
+"""Takes claims, releases and takeovers of a gate, and hands it over to a person or a team."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from approvals.assignments import claims, reassigning
+from approvals.assignments.errors import DeskRefused, MayNot, NotAsked
+from approvals.presentation.gate_page.page import GatePage
+
+from .access import number_in, page_or_404, private, verified
+from .gates import show
+
+
+@require_POST
+@private
+@verified
+def claim(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Claim the gate for the reader."""
+    return _answer(request, gate_id, claims.claim)
+
+
+@require_POST
+@private
+@verified
+def release(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """End the reader's claim."""
+    return _answer(request, gate_id, claims.release)
+
+
+@require_POST
+@private
+@verified
+def take_over(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Take somebody's claim over."""
+    return _answer(request, gate_id, claims.take_over)
+
+
+def _answer(request: HttpRequest, gate_id: int, order: Callable[..., None]) -> HttpResponse:
+    page = page_or_404(request, gate_id)
+    try:
+        order(page.gate, by=page.user)
+    except DeskRefused as refusal:
+        return _unchanged(request, page_or_404(request, gate_id), str(refusal), refusal.status)
+    return HttpResponseRedirect(reverse("gate", args=[gate_id]) + "#gate-claim", status=303)
+
+
+def _unchanged(request: HttpRequest, page: GatePage, why: str, status: int) -> HttpResponse:
+    told = {"title": "Nothing was changed.", "said": why, "tone": "stop", "icon": "people"}
+    return show(request, page, status=status, refusal=told)
+
+
+@require_safe
+@private
+@verified
+def show_choices(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Show whom the reader may hand the gate over to."""
+    return _show_choices(request, page_or_404(request, gate_id))
+
+
+@require_POST
+@private
+@verified
+def hand_over(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Hand the gate over; 422 with what was typed where that cannot be."""
+    found = page_or_404(request, gate_id)
+    try:
+        reassigning.check(found.gate, by=found.user)
+        to = _named(request.POST.get("to", ""))
+        reassigning.reassign(found.gate, to=to, reason=request.POST.get("reason", ""), by=found.user)
+    except DeskRefused as refusal:
+        return _show_choices(request, found, refusal)
+    return HttpResponseRedirect(reverse("gate", args=[gate_id]) + "#gate-desk", status=303)
+
+
+def _named(said: str) -> User | Group:
+    """Return the person or team of "user:7" or "team:3"; raises NotAsked for anything else, known or not."""
+    kind, _colon, digits = said.partition(":")
+    model: Any = {"user": User, "team": Group}.get(kind)
+    if model and (number := number_in(digits, 9)) is not None:
+        found = model.objects.filter(pk=number).first()
+        if isinstance(found, User | Group):
+            return found
+    raise NotAsked("Choose somebody from the list.")
+
+
+def _show_choices(request: HttpRequest, found: GatePage, refusal: DeskRefused | None = None) -> HttpResponse:
+    try:
+        choices = reassigning.choices(found.gate, by=found.user) if found.open else None
+    except MayNot as may_not:
+        choices, refusal = None, may_not
+    if choices is None:
+        return _unchanged(request, found, str(refusal or "This gate is closed."), refusal.status if refusal else 409)
+    context = {"page": found, "choices": choices, "refused": refusal, "typed": request.POST}
+    return render(request, "approvals/desk/hand_over.html", context, status=refusal.status if refusal else 200)
