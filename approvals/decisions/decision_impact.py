@@ -8,8 +8,9 @@ its closing must have been shown too.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
+from typing import Any
 
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
 from approvals.consequences.gate import GateImpacts
@@ -74,8 +75,25 @@ class DecisionImpact:
 
 def impact_of(decision: PreparedDecision) -> DecisionImpact:
     """Compute a decision's impact, as if nobody else had to agree. Reads the records of the lineage."""
-    future = GateImpacts(decision.gate, decision.proposal.card, decision.proposal.state_patch)
-    return DecisionImpact(impact=_impact(decision, future), stamp=future.history.stamp)
+    submission, proposal = decision.submission, decision.proposal
+    future = GateImpacts(decision.gate, proposal.card, proposal.state_patch)
+    if decision.next is not None and future.card.question is None:
+        impact: Impact | None = future.with_patch(decision.next.patch, decision.next.card)
+    else:
+        answer = submission.answer if submission.verdict == Verdict.ANSWER else proposal.content["answer"]
+        impact = impact_of_vote(future, answer, rejects=decision.rejects, back_to=back_to(submission, future.card))
+    return DecisionImpact(impact=impact, stamp=future.history.stamp)
+
+
+def impact_of_vote(
+    future: GateImpacts, answer: Mapping[str, Any] | None, *, rejects: bool, back_to: str
+) -> Impact | None:
+    """Compute the impact of a vote about the proposal as it is; None for an unknown answer."""
+    if rejects:
+        return future.back(back_to) if back_to else future.stop()
+    if future.card.question is not None:
+        return future.answering(str((answer or {}).get("choice", "")))
+    return future.approve()
 
 
 def most_of(plan: PlanSpec) -> DecisionImpact:
@@ -86,17 +104,6 @@ def most_of(plan: PlanSpec) -> DecisionImpact:
     effects = [step.name for step in plan.steps if step.kind == "effect"]
     rows = [ImpactRow(step=name, kind="effect", verdict=ImpactVerdict.MAY) for name in effects]
     return DecisionImpact(impact=Impact(rows=tuple(rows)))
-
-
-def _impact(decision: PreparedDecision, future: GateImpacts) -> Impact | None:
-    submission, proposal = decision.submission, decision.proposal
-    if decision.rejects:
-        step = back_to(submission, future.card)
-        return future.back(step) if step else future.stop()
-    if future.card.question is not None:
-        answer = submission.answer if submission.verdict == Verdict.ANSWER else proposal.content["answer"]
-        return future.answering(str((answer or {}).get("choice", "")))
-    return future.approve() if decision.next is None else future.with_patch(decision.next.patch, decision.next.card)
 
 
 def _marked(act: str) -> str:
