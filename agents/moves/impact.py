@@ -207,12 +207,14 @@ class ImpactReader:
 
     def _at(self, path: RunPath, next_step: str) -> MoveTarget:
         """Return the end of a path as the target of a move without any change."""
+        settled, before = set(path.settled()), self._before(path)
+        by_hand = manual_changes.on(path.places, self.plan)
         return MoveTarget(
             run=self.run.pk,
             next_step=next_step,
-            path=self._on(path),
-            gates=self._settled(path),
-            by_hand=self._by_hand(path),
+            path=[self.lineage.executions[place.id] for place in path if place.id in self.lineage.executions],
+            gates=[gate.id for gate in self.lineage.gates if gate.checkpoint in settled],
+            by_hand=[ByHand(before[each.place.id], each.fields) for each in by_hand],
             fork=self.run.forked_from is not None,
             branched=bool(path.places) and path.branched(self.run.pk, self.run.seq),
             own=self._own(path),
@@ -226,18 +228,6 @@ class ImpactReader:
         asked = [gate.asked for gate in mine if gate.status == Gate.Status.OPEN]
         steps = {step for card in asked for step in (*card.back_to, card.on_reject)}
         return [at for step in sorted(steps) if (at := head.before_last(step)) is not None]
-
-    def _on(self, path: RunPath) -> list[CheckpointHeader]:
-        return [self.lineage.executions[place.id] for place in path if place.id in self.lineage.executions]
-
-    def _settled(self, path: RunPath) -> list[int]:
-        settled = set(path.settled())
-        return [gate.id for gate in self.lineage.gates if gate.checkpoint in settled]
-
-    def _by_hand(self, path: RunPath) -> list[ByHand]:
-        """Return the manual changes on a path."""
-        before = self._before(path)
-        return [ByHand(before[each.place.id], each.fields) for each in manual_changes.on(path.places, self.plan)]
 
     def _sent(self, path: RunPath) -> int:
         """Count the executions on the path before its newest manual move."""

@@ -42,10 +42,11 @@ from checkpoints import actors, store
 from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
 from checkpoints.postgresql.prepared_rows import insert_rows, prepared_statement
+from checkpoints.runs.plans import spec_of
 from checkpoints.values.canonical_json import encode_canonical
 
 from . import edit_state
-from .decision_impact import impact_of
+from .decision_impact import impact_of, most_of
 from .edit import NextProposal
 from .lost_race import lost_race
 from .prepared_decision import PreparedDecision, prepare
@@ -118,7 +119,9 @@ def _record(
         looked_twice = looks_again or bool(submission.bulk and submission.second_look)  # over the whole list
         # Before the lock, which must not wait for an agent's code. What other runs of the lineage do meanwhile is read
         # again under the lock.
-        impact = impact_of(prepared) if submission.shown or reading.acted else None
+        impact = None if reading.acted or gate.policy.undo_window else most_of(spec_of(gate.run.plan))
+        if impact is None or impact.beyond(submission.shown):
+            impact = impact_of(prepared) if submission.shown or reading.acted else None
     version = gate.version
     if not gate.move(proposal=reading.proposal.number, by=by.pk):
         _return_same(gate.decisions.filter(user=by), by, submission, request)
@@ -139,7 +142,10 @@ def _record(
         impact.check_shown(submission.shown)
     repeats = sorted({each.effect for each in impact.repeats}) if impact else []
     shown = impact.mark if impact and submission.shown and gate.policy.undo_window else ""
-    _replace(ballot, prepared)
+    # An edit ends all approvals by itself.
+    ended = [each.pk for each in ballot.replaced if prepared.next is None or each.rejects]
+    if ended:
+        Decision.objects.filter(pk__in=ended).update(counts=False)
     decision = _write(
         prepared, by, request=request, repeats=encode_canonical(repeats), shown=shown, second_look=looked_twice,
         on_behalf_of_id=ballot.behalf,
@@ -169,13 +175,6 @@ def _refuse_claimed(holder: User | None, by: User) -> None:
     """Raise ClaimedByOther where somebody else is on the gate."""
     if holder is not None and holder.pk != by.pk:
         raise ClaimedByOther(actors.of_user(holder).name, holder.pk)
-
-
-def _replace(ballot: PendingVote, prepared: PreparedDecision) -> None:
-    """Let the votes of which this one takes the place count no more; an edit ends all approvals by itself."""
-    ended = [each.pk for each in ballot.replaced if prepared.next is None or each.rejects]
-    if ended:
-        Decision.objects.filter(pk__in=ended).update(counts=False)
 
 
 def _follow(prepared: PreparedDecision, ballot: PendingVote, decision: Decision, confirmed: Confirmed | None) -> None:

@@ -8,13 +8,15 @@ its closing must have been shown too.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
+from typing import Any
 
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
 from approvals.consequences.gate import GateImpacts
 from approvals.impact import Impact
-from approvals.impact.result import Repeat
+from approvals.impact.result import ImpactRow, ImpactVerdict, Repeat
+from checkpoints.runs.plans import PlanSpec
 from checkpoints.values import digests
 
 from .prepared_decision import PreparedDecision
@@ -55,13 +57,14 @@ class DecisionImpact:
         """Return the same impact where `left` more people have to agree."""
         return replace(self, left=left)
 
+    def beyond(self, shown: str) -> set[str]:
+        """Return the acts that were not shown: `shown` is a mark."""
+        known = {shown[at : at + LENGTH] for at in range(0, len(shown), LENGTH)}
+        return {act for act in self._acts if _marked(act) not in known}
+
     def check_shown(self, shown: str) -> None:
         """Raise ConsequencesChanged where more would happen than was shown: `shown` is its mark, "" for none."""
-        if not (shown and self.closes):
-            return
-        known = {shown[at : at + LENGTH] for at in range(0, len(shown), LENGTH)}
-        beyond = {act for act in self._acts if _marked(act) not in known}
-        if beyond:
+        if shown and self.closes and (beyond := self.beyond(shown)):
             raise ConsequencesChanged(self.impact, last=beyond == {CLOSES})
 
     def check_confirmed(self, effects: Set[int], *, run: int) -> None:
@@ -72,19 +75,35 @@ class DecisionImpact:
 
 def impact_of(decision: PreparedDecision) -> DecisionImpact:
     """Compute a decision's impact, as if nobody else had to agree. Reads the records of the lineage."""
-    future = GateImpacts(decision.gate, decision.proposal.card, decision.proposal.state_patch)
-    return DecisionImpact(impact=_impact(decision, future), stamp=future.history.stamp)
-
-
-def _impact(decision: PreparedDecision, future: GateImpacts) -> Impact | None:
     submission, proposal = decision.submission, decision.proposal
-    if decision.rejects:
-        step = back_to(submission, future.card)
-        return future.back(step) if step else future.stop()
-    if future.card.question is not None:
+    future = GateImpacts(decision.gate, proposal.card, proposal.state_patch)
+    if decision.next is not None and future.card.question is None:
+        impact: Impact | None = future.with_patch(decision.next.patch, decision.next.card)
+    else:
         answer = submission.answer if submission.verdict == Verdict.ANSWER else proposal.content["answer"]
+        impact = impact_of_vote(future, answer, rejects=decision.rejects, back_to=back_to(submission, future.card))
+    return DecisionImpact(impact=impact, stamp=future.history.stamp)
+
+
+def impact_of_vote(
+    future: GateImpacts, answer: Mapping[str, Any] | None, *, rejects: bool, back_to: str
+) -> Impact | None:
+    """Compute the impact of a vote about the proposal as it is; None for an unknown answer."""
+    if rejects:
+        return future.back(back_to) if back_to else future.stop()
+    if future.card.question is not None:
         return future.answering(str((answer or {}).get("choice", "")))
-    return future.approve() if decision.next is None else future.with_patch(decision.next.patch, decision.next.card)
+    return future.approve()
+
+
+def most_of(plan: PlanSpec) -> DecisionImpact:
+    """Return the most that a decision can do where the lineage has done nothing yet: close, and run every effect.
+
+    Nothing can be undone then, or repeated, and no other run ends. What was shown all of it need not be computed again.
+    """
+    effects = [step.name for step in plan.steps if step.kind == "effect"]
+    rows = [ImpactRow(step=name, kind="effect", verdict=ImpactVerdict.MAY) for name in effects]
+    return DecisionImpact(impact=Impact(rows=tuple(rows)))
 
 
 def _marked(act: str) -> str:

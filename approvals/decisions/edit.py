@@ -91,7 +91,7 @@ def edited(current: CurrentProposal, arguments: Mapping[str, Any]) -> NextPropos
 def drawn(current: CurrentProposal, state: dict[str, Any]) -> NextProposal:
     """Return the proposal that an edit to `state` makes. Raises Invalid where it does not fit a registered tool."""
     card = current.card
-    final = {a.id: json_pointer.find_value(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
+    final = arguments_in(state, card)
     changed = tuple(a.id for a in card.actions if not patch.are_same(a.arguments, final[a.id]))
     made = redrawn(current, state).with_arguments(final)
     unfit = [
@@ -103,6 +103,11 @@ def drawn(current: CurrentProposal, state: dict[str, Any]) -> NextProposal:
     if unfit:
         raise Invalid(unfit)
     return NextProposal(card=made, patch=patch.diff(current.saved, state), changed=changed)
+
+
+def arguments_in(state: Mapping[str, Any], card: Card) -> dict[str, Any]:
+    """Return the arguments of each action as a state has them, by action id."""
+    return {a.id: json_pointer.find_value(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
 
 
 def _kept(action: Action | None, new: Any) -> Any:
@@ -125,7 +130,9 @@ def _wanted(card: Card, arguments: Mapping[str, Any], offered: Sequence[str]) ->
             refused.append(make_problem("The gate has no such action.", action=action_id))
             continue
         rows = patch.list_changes(action.arguments, new)
-        beyond = [row for row in rows if not _offers(action, _reach(row, action.arguments), offered)]
+        free = offered if action.edits and action.pointer else ()
+        reached = [(row, action.pointer + _reach(row, action.arguments)) for row in rows]
+        beyond = [row for row, at in reached if not any(json_pointer.covers_place(place, at) for place in free)]
         refused += [_beyond(action, row["pointer"]) for row in beyond]
         wanted += [action] if rows else []
     refused += [
@@ -146,11 +153,6 @@ def _reach(row: Mapping[str, Any], before: Any) -> str:
     outer = row["pointer"].rpartition("/")[0]
     shifts = row["kind"] != "changed" and isinstance(json_pointer.get(before, outer), list)
     return outer if shifts and row["pointer"] else str(row["pointer"])
-
-
-def _offers(action: Action, pointer: str, offered: Sequence[str]) -> bool:
-    place = action.pointer + pointer
-    return action.edits and bool(action.pointer) and any(json_pointer.covers_place(o, place) for o in offered)
 
 
 def _beyond(action: Action, pointer: str) -> Problem:

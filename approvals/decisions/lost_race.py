@@ -36,10 +36,8 @@ def lost_race(reading: GateReading, seen: bytes) -> DecisionRefused | None:
 
 def changes_since(gate: Gate, seen: bytes) -> list[Row]:
     """List what changed in the proposal since the version with the digest `seen`; [] for an unknown digest."""
-    looked_at, current = gate.proposals.filter(digest=seen).first(), gate.standing()
-    if looked_at is None:
-        return []
-    return between(gate, looked_at, current)
+    looked_at = gate.proposals.filter(digest=seen).first()
+    return between(gate, looked_at, gate.standing()) if looked_at else []
 
 
 def between(gate: Gate, looked_at: Proposal, current: Proposal) -> list[Row]:

@@ -41,7 +41,7 @@ def mixed(current: CurrentProposal, by_action: ActionVerdicts, *, by: str) -> Ne
     _refuse_unchanged(card, by_action)
     settled = _checked(by_action.settles(card, by=by), current.plan, saved)
     state = _without_refused(settled, saved, current.state)
-    asked = settled.with_arguments({each.id: _at(state, each) for each in settled.actions})
+    asked = settled.with_arguments(editing.arguments_in(state, settled))
     base = replace(current, card=asked, patch=patch.diff(saved, state))
     if by_action.arguments:
         made = editing.edited(base, by_action.arguments)
@@ -124,10 +124,6 @@ def _as_left(current: CurrentProposal, before: Card, state: dict[str, Any]) -> C
         return asked
     editing.normal(current.plan, state, partial(editing.located, asked))
     return editing.redrawn(current, state)
-
-
-def _at(state: Mapping[str, Any], action: Action) -> Any:
-    return json_pointer.find_value(state, action.pointer) if action.pointer else action.arguments
 
 
 def _checked(card: Card, plan: Plan, saved: Mapping[str, Any]) -> Card:

@@ -6,7 +6,7 @@ the decision would be.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,38 +88,26 @@ def prepare(reading: GateReading, submission: Submission, *, by: User) -> Prepar
     check_form(submission, card, gate.policy)
     following = _next(gate, proposal, submission, by_action, by)
     if submission.verdict in (Verdict.APPROVE, Verdict.EDIT, Verdict.MIXED):
-        _refuse_unfilled(gate.asked, following.card if following else card)
-        _refuse_untaken(gate.asked, following.card if following else card)
-    if following is not None:
+        _refuse_unready(gate.asked, following.card if following else card)
+    needs = will_need = required.of(proposal, gate.policy)
+    if following is not None:  # what its values need, and all that the current one needs
         after = patch.apply(following.patch, gate.saved.state)
         uploads.refuse_foreign(gate, proposal, gate.saved.state, following.card.to_json(), following.answer, after)
-    needs = required.of(proposal, gate.policy)
+        known = required.gate_facts(gate.run, gate.step, asked_by=gate.asked_by, attempt=gate.attempt)
+        will_need = required.asked(gate.policy, following.card, known, before=needs)
     return PreparedDecision(
         gate=gate, proposal=proposal, submission=submission, by_action=by_action, next=following, needs=needs,
-        will_need=_will_need(gate, following, needs) if following else needs,
+        will_need=will_need,
     )  # fmt: skip
 
 
-def _will_need(gate: Gate, following: NextProposal, needs: Requirements) -> Requirements:
-    """Return what the edited proposal needs: what its values need, and all that the current one needs."""
-    known = required.gate_facts(gate.run, gate.step, asked_by=gate.asked_by, attempt=gate.attempt)
-    return required.asked(gate.policy, following.card, known, before=needs)
-
-
-def _refuse_unfilled(asked: Card, card: Card) -> None:
-    """Raise Invalid where the approved proposal would lack a value that the agent needs to go on."""
+def _refuse_unready(asked: Card, card: Card) -> None:
+    """Raise Invalid where the approved proposal lacks what the agent needs to go on, or an action takes no approval."""
     faults = []
     for action, place in card.unfilled(asked):
         there = not is_empty(json_pointer.get(action.arguments, place))
         faults.append(make_problem(UNCHANGED if there else UNFILLED, action=action.id, pointer=place))
-    if faults:
-        raise Invalid(faults)
-
-
-def _refuse_untaken(asked: Card, card: Card) -> None:
-    """Raise Invalid for each action that would run with a verdict which it does not take."""
-    faults = []
-    for action in card.untaken(asked):
+    for action in () if faults else card.untaken(asked):
         words = f"This action does not take {APPROVE}. Choose one of {', '.join(action.verdicts)}."
         faults.append(make_problem(words, action=action.id))
     if faults:
@@ -138,7 +126,9 @@ def _next(
         if card.question is not None:
             raise Invalid([make_problem("Choose one of the answers.", pointer="/verdict")])
         made = edited(gate, proposal, arguments=submission.arguments, state=submission.state)
-        return replace(made, card=_revived(made.card, made.changed))
+        # Somebody edits an action that was refused: it runs after all.
+        actions = [replace(a, settled=None) if a.id in made.changed else a for a in made.card.actions]
+        return replace(made, card=replace(made.card, actions=actions))
     if submission.verdict == Verdict.ANSWER:
         answer = answering.answered(card, submission.answer)
         unchanged = are_same(answer, body["answer"])
@@ -161,8 +151,3 @@ def edited(
     if not edit_state.taken_at(gate):
         raise EditRefused([edit_state.fault(edit_state.NOT_OFFERED)])
     return edit_state.rewritten(current, state)
-
-
-def _revived(card: Card, changed: Sequence[str]) -> Card:
-    """Clear the refusal of an action that somebody edits, since it runs after all."""
-    return replace(card, actions=[replace(a, settled=None) if a.id in changed else a for a in card.actions])

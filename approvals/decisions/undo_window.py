@@ -20,13 +20,12 @@ from approvals.consequences.gate import GateImpacts
 from approvals.errors import DecisionRefused, NotAllowed, NothingToUndo, NoUndo, TokenMayNotDecide, UndoTooLate
 from approvals.gates.projection import counting, judged, project, reconsider
 from approvals.gates.reading import GateReading, read
-from approvals.impact import Impact
 from approvals.models import Decision, Gate
 from approvals.policy import required
 from checkpoints import actors, crash_points
 from checkpoints.access import token_scope
 
-from .decision_impact import DecisionImpact
+from .decision_impact import DecisionImpact, impact_of_vote
 
 MORE = "It would do more by now than its sender was shown."
 
@@ -67,7 +66,9 @@ def take_back_within(gate: Gate, *, by: User, decision: int | None = None) -> De
     evidence.check(standing)
     crash_points.point("before_undone", gate.step)
     if not gate.move():  # locked from here on, by whoever was first: another undo, a decision, or the window's end
-        raise _too_late(read(gate.pk).gate)
+        gate = read(gate.pk).gate
+        ended = gate.outcome.get_kind_display() if hasattr(gate, "outcome") else gate.status
+        raise UndoTooLate(f"{gate.closed_at:%H:%M:%S}" if gate.closed_at else "", ended)
     mine = next((vote for vote in counting(gate) if vote.user_id == by.pk), None)
     if mine is None or (decision is not None and mine.pk != decision):
         raise NothingToUndo
@@ -79,11 +80,6 @@ def take_back_within(gate: Gate, *, by: User, decision: int | None = None) -> De
     reconsider(gate, standing, told=[gate.entry("gate.undone", by=actors.of_user(by), data=data)])
     crash_points.point("after_undone", gate.step)
     return mine
-
-
-def _too_late(gate: Gate) -> UndoTooLate:
-    closed, outcome = gate.closed_at, getattr(gate, "outcome", None)
-    return UndoTooLate(f"{closed:%H:%M:%S}" if closed else "", outcome.get_kind_display() if outcome else gate.status)
 
 
 def settle(gate: Gate) -> bool:
@@ -119,15 +115,12 @@ def _ahead(reading: GateReading, votes: Sequence[Decision]) -> dict[int, Decisio
     """Return, by vote, what it would do now as the last; none where nothing was shown, and nothing can be repeated."""
     standing = reading.proposal
     future = GateImpacts(reading.gate, standing.card, standing.state_patch)
-
-    def of(vote: Decision) -> Impact | None:
-        if vote.rejects:
-            return future.back(vote.back_to) if vote.back_to else future.stop()
-        if standing.card.question is not None:
-            return future.answering(str((standing.content["answer"] or {}).get("choice", "")))
-        return future.approve()
-
-    found = {each.pk: of(each) for each in votes if each.shown or reading.acted}
+    answer = standing.content["answer"]
+    found = {
+        vote.pk: impact_of_vote(future, answer, rejects=vote.rejects, back_to=vote.back_to)
+        for vote in votes
+        if vote.shown or reading.acted
+    }
     return {pk: DecisionImpact(impact=impact, stamp=future.history.stamp) for pk, impact in found.items()}
 
 

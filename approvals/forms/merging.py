@@ -21,6 +21,7 @@ from checkpoints.values.patch import are_same, shared_ends
 
 from . import names
 from .build import Form
+from .builder import normalise_text
 from .nodes import MISSING, FormField, FormNode, ItemRows, ShapeChoice
 
 LINES = 2_000  # of a text that is merged by lines; a longer one that both changed is a conflict
@@ -189,6 +190,20 @@ def rendered(form: Form) -> dict[str, str]:
         elif isinstance(node, ShapeChoice):
             found[node.name] = node.rendered
     return found
+
+
+def is_as_rendered(texts: Mapping[str, str], posted: Mapping[str, str], prefix: str) -> bool:
+    """Tell whether a form came back with the `texts` that it was rendered with, as far as it came back.
+
+    Then nobody typed into it, and its value is the rendered one. A box beside an input has the prefix in its name.
+    """
+    for name, text in posted.items():
+        belongs_to, mark, _ = names.split(name)
+        if prefix not in belongs_to or mark in (names.PAGE, names.OPEN):
+            continue
+        if name not in texts or normalise_text(text) != normalise_text(texts[name]):
+            return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ class GateReading:
     key_used: bool  # whether this person used this key at this gate
     drafted: bool  # whether they have a draft here, or at a gate that this one replaces
     stands: GateStanding  # how this person stands to the gate
-    acted: bool = True  # whether the run, or one of its lineage, has begun an effect
+    acted: bool = True  # whether a run of the lineage has begun an effect, or started another run
     approvals: list[tuple[datetime, bool]] = field(default_factory=list)  # this person's last, for second_look
 
 
@@ -78,7 +78,7 @@ def _with_facts(gate_id: Any, user_id: Any, key: Any) -> QuerySet[Any]:
     hooks = Webhook.objects.enabled().filter(team=OuterRef("gate__team_id"))
     root = Coalesce(OuterRef("gate__run__lineage"), OuterRef("gate__run_id"))
     kin = Q(pk=root) | Q(lineage=root, forked_from__isnull=False)
-    acted = Run.objects.filter(kin, effects__isnull=False)
+    acted = Run.objects.filter(kin, Q(effects__isnull=False) | Q(child_rows__isnull=False))
     recent = second_look.recent(user_id)
     named = people_named(OuterRef("gate__policy"))
     added = AddedTeam.objects.filter(gate=OuterRef("gate_id")).order_by("pk")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from django.utils.functional import cached_property
 
 from approvals.engine_rules.gates import allowing
-from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.runs.plans import PlanSpec
 
 END = ""
 
@@ -94,14 +94,10 @@ class Flow:
             if not self.ends(starts, avoiding=name)
         ]
         nearest = min(found, key=lambda each: len(each.between), default=None)
-        if nearest is None or any(self._may_stop(self.steps[name]) for name in nearest.between):
-            return None
-        return nearest
+        between = [self.steps[name] for name in nearest.between] if nearest else []
+        may_stop = any(step.kind == "gate" or step.guarded or step.loop_guard for step in between)
+        return None if may_stop else nearest
 
     def asks_at(self, name: str) -> set[str]:
         """Return the gates to which the run goes back from a step that needs their permission."""
         return set(allowing(self.plan, name)) if self.steps[name].guarded else set()
-
-    @staticmethod
-    def _may_stop(step: StepSpec) -> bool:
-        return step.kind == "gate" or step.guarded or bool(step.loop_guard)

@@ -49,7 +49,8 @@ def effect(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
         return _of_unknown(walk, spec, reading)
     row = walk.records.newest.get((spec.name, reading.digest, at))
     if row is None:
-        foreign = [each for each in walk.foreign(spec.name) if _at(each, reading, at)]
+        same = (reading.digest, at)
+        foreign = [each for each in walk.foreign(spec.name) if (each.input_digest, each.occurrence) == same]
         return _take_over(walk, spec, foreign[-1]) if foreign else _perform(walk, spec, reading, "new")
     if forced and walk.target.again and adoptable(row):
         walk.records.order_again(row)
@@ -187,9 +188,11 @@ def permit(walk: Walk, spec: StepSpec) -> Permit:
     would_ask = gates.reopened(walk.flow.plan, spec.name, last.step if last else "") if asking else spec.name
     if last is None:
         return Permit(False, would_ask)
-    if spec.action and _acting(walk, spec) is None:
+    acting = _acting(walk, spec)
+    if spec.action and acting is None:
         return Permit(None, would_ask)
-    grants = _grants(walk, spec, last)
+    mine = [grant for grant in last.grants if grant.effect == spec.name]
+    grants = [grant for grant in mine if not spec.action or grant.action == acting]
     unused = [grant for grant in grants if not grant.used_by]
     executed = _executed_since(walk, spec, last)
     known = 0 if spec.action else executed
@@ -210,11 +213,6 @@ def _last_gate(walk: Walk, spec: StepSpec) -> GateFact | None:
     return permissions.last_allowing(newest, walk.flow.plan, spec, now=_acting(walk, spec))
 
 
-def _grants(walk: Walk, spec: StepSpec, gate: GateFact) -> list[GrantFact]:
-    mine = [grant for grant in gate.grants if grant.effect == spec.name]
-    return [grant for grant in mine if not spec.action or grant.action == _acting(walk, spec)]
-
-
 def _executed_since(walk: Walk, spec: StepSpec, gate: GateFact) -> int:
     """Count how often the effect landed on the path after that gate."""
     after = [each for each in walk.target.path if each.run_id == gate.run and each.seq > gate.seq]
@@ -233,7 +231,3 @@ def _covers(walk: Walk, grant: GrantFact) -> bool:
     """Tell whether every field that the approval covers certainly has the approved digest."""
     fields = grant.fields()
     return fields is not None and all(walk.state.digest(name) == was for name, was in fields.items())
-
-
-def _at(row: EffectFact, reading: StepInput, at: int) -> bool:
-    return row.input_digest == reading.digest and row.occurrence == at

@@ -249,11 +249,8 @@ class Walk:
     def _may_ask(self, spec: StepSpec) -> bool:
         if spec.kind != "effect":
             return False
-        return bool(self.foreign(spec.name)) or bool(self.doubtful(spec)) or self._in_doubt(spec)
-
-    def _in_doubt(self, spec: StepSpec) -> bool:
-        """Tell whether the step has an effect of unknown outcome, which the run may come to."""
-        return any(effects.doubted(row) for row in self.records.generations(spec.name))
+        in_doubt = any(effects.doubted(row) for row in self.records.generations(spec.name))
+        return bool(self.foreign(spec.name)) or bool(self.doubtful(spec)) or in_doubt
 
     def _may_adopt(self, names: Iterable[str], on: Steps) -> None:
         for name in names:

@@ -104,7 +104,9 @@ def take(sent: BulkSubmission, *, by: User) -> BulkOrder:
     check_key(Submission(seen=b"", key=sent.key))
     if faults := _faults(sent):
         raise Invalid(faults)
-    request = digests.of_value(_content(sent))
+    gates = [[each.gate, each.seen.hex()] for each in sent.gates]
+    content = {"verdict": sent.verdict, "then": sent.then, "comment": sent.comment, "gates": gates}
+    request = digests.of_value(content)
     with transaction.atomic(durable=True):
         order, made = BulkOrder.objects.get_or_create(
             user=by, key=sent.key,
@@ -127,11 +129,6 @@ def take(sent: BulkSubmission, *, by: User) -> BulkOrder:
     return order
 
 
-def _content(sent: BulkSubmission) -> dict[str, Any]:
-    gates = [[each.gate, each.seen.hex()] for each in sent.gates]
-    return {"verdict": sent.verdict, "then": sent.then, "comment": sent.comment, "gates": gates}
-
-
 def _faults(sent: BulkSubmission) -> list[Problem]:
     faults = []
     if sent.verdict not in (Verdict.APPROVE, Verdict.REJECT):
@@ -143,8 +140,7 @@ def _faults(sent: BulkSubmission) -> list[Problem]:
     if not sent.comment.strip():
         faults.append(make_problem("Write why you decide these together.", pointer="/comment"))
     if len(sent.comment) > COMMENT_LIMIT:
-        told = f"Write at most {COMMENT_LIMIT:,} characters."
-        faults.append(make_problem(told, pointer="/comment"))
+        faults.append(make_problem(f"Write at most {COMMENT_LIMIT:,} characters.", pointer="/comment"))
     if sent.verdict == Verdict.REJECT and sent.then not in Then.values:
         faults.append(make_problem(NO_THEN, pointer="/then"))
     if sent.verdict == Verdict.APPROVE and not sent.second_look:

@@ -33,6 +33,7 @@ _PATTERN = 40  # the cost of `matches`, which reads its pattern each time
 _SCANNED = 600  # characters of a text that are searched at the cost of one comparison
 _PER_OPERATION = 10  # characters of an expression, about
 DIGITS = 15  # of a number: a double holds all decimals of so many digits apart
+COMPUTES = "A rule compares values and does not compute with them, since that would round."
 PARTIAL = ""  # a fact: whether values are left out, which whatever reads more than single values would miss
 _WHOLE = re.compile(r"\b(?:in|has|size)\b|\{")  # it asks whether values are there, or compares all of them
 _LOOPING = re.compile(r"\b(all|exists|exists_one|existsOne|map|filter)\b")
@@ -112,9 +113,10 @@ def checked(text: str) -> Expression:
     bare = without_strings(text)
     for name in told["functions"]:
         if name not in _FUNCTIONS:
-            raise _refused(_unknown(name), bare, name)
+            computes = re.fullmatch(r"_._|_%_", name)
+            raise _refused(COMPUTES if computes else f"There is no function “{name}” for rules.", bare, name)
     if "+" in bare:
-        raise _refused("A rule compares values and does not compute with them, since that would round.", bare, "+")
+        raise _refused(COMPUTES, bare, "+")
     if len(_LOOPING.findall(bare)) > LOOPS:
         raise WrongExpression(f"Go through a list at most {LOOPS} times in one condition.")
     if long := _LONG_NUMBER.search(bare):
@@ -158,12 +160,6 @@ def _without_signs(value: Any) -> Any:
 def without_strings(text: str) -> str:
     """Return an expression with blanks in the place of its strings."""
     return _STRINGS.sub(lambda found: " " * len(found.group()), text)
-
-
-def _unknown(name: str) -> str:
-    if re.fullmatch(r"_._|_%_", name):
-        return "A rule compares values and does not compute with them, since that would round."
-    return f"There is no function “{name}” for rules."
 
 
 def _refused(words: str, text: str, name: str) -> WrongExpression:

@@ -81,11 +81,12 @@ def _of_action(action: Action, card: Card) -> dict[str, Any]:
     seen = _Seen()
     said = _plain(action.arguments, action.schema, "", seen)
     said = {} if said is _LEFT_OUT or seen.left < 0 else said  # a rule that reads them is unclear
+    given = [card.risk, *([action.registered.risk] if action.registered else [])]  # the higher one counts
     made: dict[str, Any] = {
         "id": action.id,
         "tool": action.tool,
         "arguments": said,
-        "risk": _risk(action, card),
+        "risk": max(given, key=lambda risk: RISKS.index(risk) if risk in RISKS else len(RISKS)),
         "irreversible": action.irreversible,
         "resource": card.resource,
         PARTIAL: seen.partial,
@@ -93,12 +94,6 @@ def _of_action(action: Action, card: Card) -> dict[str, Any]:
     if isinstance(said, dict):
         made |= {name: said[name] for name in (AMOUNT, "currency") if name in said}
     return made
-
-
-def _risk(action: Action, card: Card) -> str:
-    """Return the higher of the card's risk and the one that people gave the tool."""
-    given = [card.risk, *([action.registered.risk] if action.registered else [])]
-    return max(given, key=lambda risk: RISKS.index(risk) if risk in RISKS else len(RISKS))
 
 
 def _plain(value: Any, schema: Mapping[str, Any], at: str, seen: _Seen) -> Any:
@@ -115,15 +110,12 @@ def _plain(value: Any, schema: Mapping[str, Any], at: str, seen: _Seen) -> Any:
         return _LEFT_OUT if _LEFT_OUT in items else items  # without one, the others would stand in its place
     if isinstance(value, bool) or value is None:
         return value
-    if isinstance(value, str) and not _is_number(schema, at):
+    named = json_pointer.split_pointer(at)[-1:] == [AMOUNT]
+    if isinstance(value, str) and not (named or is_decimal(schema_at(schema, at))):
         return value
     exact = _number(value)
     seen.partial |= exact is _LEFT_OUT
     return exact
-
-
-def _is_number(schema: Mapping[str, Any], at: str) -> bool:
-    return json_pointer.split_pointer(at)[-1:] == [AMOUNT] or is_decimal(schema_at(schema, at))
 
 
 def _number(said: Any) -> Any:

@@ -16,12 +16,7 @@ from approvals.policy.tally import Tally, first_stage
 from checkpoints.actors import of_user
 from checkpoints.admin.durations import spell_duration
 
-_NUMBERS = (
-    "", "one", "two", "three", "four", "five",
-    "six", "seven", "eight", "nine",
-)  # fmt: skip
-
-
+NUMBERS = ("", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _ENDS = {
     "approve": "it is approved",
     "escalate": "the next group is asked",
@@ -90,7 +85,8 @@ def why(needs: Requirements, *, edited: bool) -> list[str]:
     `edited`: somebody changed what was asked, so that no rule would have approved it as it is.
     """
     if needs.sampled and not edited:
-        return [f"A sample: {join_names(map(_rule, needs.rules))} would have approved this by itself."]
+        rules = join_names(f"the rule “{each}”" for each in needs.rules)
+        return [f"A sample: {rules} would have approved this by itself."]
     unclear = [
         (f"The rule “{rule}” could not be evaluated ({why}), so the strictest that it may ask is required.")
         for rule, why in needs.unclear
@@ -125,10 +121,6 @@ def _of_rule(rule: Rule, own: Requirements, names: Names) -> str:
     if "on_expiry" in rule.require:
         said.append(f"After the deadline: {_ENDS[needs.on_expiry]}.")
     return " ".join(said)
-
-
-def _rule(name: str) -> str:
-    return f"the rule “{name}”"
 
 
 def next_asked(count: Tally, names: Names) -> str:
@@ -180,14 +172,14 @@ def awaited(gates: Sequence[Gate]) -> dict[int, str]:
     groups = {each.pk: each.name for each in Group.objects.filter(pk__in=[each for each in ids if each > 0])}
     people = User.objects.filter(pk__in=[-each for each in ids if each < 0])
     names = Names(groups, {each.pk: of_user(each).name for each in people})
-    asked = {gate.pk: _asked(gate.awaits) for gate in gates if gate.awaits}
-    return {pk: names.any_of(role) for pk, role in asked.items()}
-
-
-def _asked(ids: Sequence[int]) -> Role:
-    return Role(teams=tuple(each for each in ids if each > 0), people=tuple(-each for each in ids if each < 0))
+    asked = {gate.pk: gate.awaits for gate in gates if gate.awaits}
+    roles = {
+        pk: Role(teams=tuple(each for each in ids if each > 0), people=tuple(-each for each in ids if each < 0))
+        for pk, ids in asked.items()
+    }
+    return {pk: names.any_of(role) for pk, role in roles.items()}
 
 
 def number(count: int) -> str:
     """Write a small number as a word."""
-    return str(_NUMBERS[count]) if 0 < count < len(_NUMBERS) else str(count)
+    return NUMBERS[count] if 0 < count < len(NUMBERS) else str(count)

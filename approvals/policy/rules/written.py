@@ -26,14 +26,14 @@ from checkpoints.admin.durations import parse_duration, spell_duration
 from checkpoints.values.canonical_json import encode_canonical
 
 from . import expressions
-from .stage_words import Names
+from .stage_words import NUMBERS, Names
 
 MOST = 50  # rules, stages, or roles of a stage
 MANY = 100  # people that one role takes
 LONGEST_NAME = 60
 SHORTEST = timedelta(minutes=1)
 _ROLE = re.compile(r"\s*(\w+)\s+of\s+(.+?)\s*", re.IGNORECASE)
-_WORDS = dict(zip(("one", "two", "three", "four", "five", "six", "seven", "eight", "nine"), range(1, 10), strict=True))
+_WORDS = {word: number for number, word in enumerate(NUMBERS) if word}
 _PLAIN = re.compile(r"[^\s\"@]+(?: [^\s\"@]+)*")
 
 
@@ -85,7 +85,10 @@ def stages_from(text: str, directory: Directory) -> tuple[Stage, ...]:
     made = []
     for at, line in lines:
         try:
-            made.append(_stage(line, directory))
+            roles = [_role(each, directory) for each in _split(line, "and")]
+            if len(roles) > MOST:
+                raise WrongText(f"Write at most {MOST} roles.")
+            made.append(Stage(roles=tuple(roles)))
         except WrongText as wrong:
             raise WrongText(f"Line {at}: {wrong}") from None
     return tuple(made)
@@ -94,13 +97,6 @@ def stages_from(text: str, directory: Directory) -> tuple[Stage, ...]:
 def stages_text(stages: Iterable[Stage], directory: Directory) -> str:
     """Write stages, one a line."""
     return "\n".join(" and ".join(map(directory.text_of, stage.roles)) for stage in stages)
-
-
-def _stage(line: str, directory: Directory) -> Stage:
-    roles = [_role(each, directory) for each in _split(line, "and")]
-    if len(roles) > MOST:
-        raise WrongText(f"Write at most {MOST} roles.")
-    return Stage(roles=tuple(roles))
 
 
 def _role(words: str, directory: Directory) -> Role:

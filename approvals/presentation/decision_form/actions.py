@@ -13,7 +13,7 @@ from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.cards.drawing import COMMAND, FIELDS, Drawing, present_of
 from approvals.errors import Problem
-from approvals.forms import MISSING, Form, FormField, FormNode
+from approvals.forms import MISSING, Form, FormField, FormNode, merging
 from approvals.presentation.gate_facts.outcomes import ActionOutcome
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from approvals.presentation.text import amounts, exact_call, line_diff, size_limit
@@ -162,11 +162,14 @@ def form_of(
 ) -> Form:
     """Build the form of an action's arguments, with the typed texts; a field of the state is labelled by its name."""
     field = action.pointer.removeprefix("/")
-    return forms.build(
+    built = forms.build(
         action.shown_schema, action.arguments, prefix=prefix(action), posted=posted, errors=errors,
         pinned=action.pinned, missing=action.missing, inputs=inputs, quoted=quoted,
         label=in_words(field) if field and "/" not in field else "",
     )  # fmt: skip
+    if "rendered" not in action.derived and not built.touched:
+        action.derived["rendered"] = merging.rendered(built)  # by which a post is read without building its form
+    return built
 
 
 def loose(form: Form | None, errors: Mapping[str, str]) -> list[str]:

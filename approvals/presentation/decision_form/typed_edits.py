@@ -8,6 +8,7 @@ from typing import Any
 from approvals import forms
 from approvals.cards.card import Card
 from approvals.errors import Problem, make_problem
+from approvals.forms import merging
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
 from checkpoints.values.patch import are_same
@@ -26,6 +27,10 @@ def read(form: Mapping[str, str], card: Card) -> tuple[dict[str, Any], dict[str,
     for action in card.actions:
         if not action.editable:
             continue
+        prefix = actions.prefix(action)
+        if merging.is_as_rendered(action.derived.get("rendered", {}), form, prefix):
+            kept |= forms.names.display_marks(form, prefix)
+            continue
         typed = actions.form_of(action, form)
         texts, twice = left_out.composed(form, action, typed)
         filled = typed if texts == form else actions.form_of(action, texts)
@@ -33,7 +38,6 @@ def read(form: Mapping[str, str], card: Card) -> tuple[dict[str, Any], dict[str,
         problems += [make_problem(said, action=action.id, pointer=place) for place, said in filled.errors.items()]
         if filled.value is not action.arguments and not are_same(filled.value, action.arguments):
             arguments[action.id] = filled.value
-        prefix = actions.prefix(action)
         kept |= typed.touched | forms.names.display_marks(form, prefix) | left_out.boxes_in(form, prefix)
     return arguments, kept, problems
 

@@ -20,6 +20,7 @@ from pydantic import BaseModel, Field
 from approvals.cards.card import completed
 from approvals.forms import MISSING, Form, FormField, build, names, words
 from approvals.forms import FormField as Input
+from approvals.forms.merging import is_as_rendered, rendered
 from approvals.presentation.decision_form import actions
 from approvals.presentation.decision_form.actions import ActionSheet
 from approvals.schema.walk import resolve_part, schema_at
@@ -255,6 +256,7 @@ values = st.recursive(
 def test_any_schema_draws_a_form_of_any_value_that_gives_it_back(schema: dict[str, Any], value: Any) -> None:
     shown = build(schema, value, prefix="p")
     assert build(schema, value, prefix="p", posted=as_posted(shown)).value is value
+    assert is_as_rendered(rendered(shown), as_posted(shown), "p")
 
 
 @steady
@@ -265,6 +267,8 @@ def test_nothing_that_is_posted_breaks_a_form(schema: dict[str, Any], value: Any
     mixed |= dict(zip(shown, posted.values(), strict=False))
     read = build(schema, value, prefix="p", posted=mixed)
     assert isinstance(read.errors, dict)
+    if is_as_rendered(rendered(build(schema, value, prefix="p")), mixed, "p"):
+        assert (read.value is value, read.touched, read.errors) == (True, {}, {})
 
 
 def test_a_schema_that_refers_to_itself_ends() -> None:

@@ -13,12 +13,15 @@ from pathlib import Path
 import pytest
 
 from agents.errors import RewindRefused
+from approvals.decisions.decision_impact import DecisionImpact, most_of
+from approvals.gates.reading import read
 from approvals.impact import Impact
 from approvals.policy import pacing
 from checkpoints.audit import verify_runs
+from checkpoints.runs.plans import spec_of
 from tests.approvals.impact.property.holding import Before, Horizon, complaints
 from tests.approvals.impact.property.living import MOST_TRIES, Life, born
-from tests.approvals.impact.property.moves import Answer, Move, People, open_gate, refused
+from tests.approvals.impact.property.moves import Answer, Move, People, Word, open_gate, refused
 from tests.factories import ann, bob, make_policy, make_team
 from tests.factories.random_agents import Knobs
 from tests.harness.examples import trying_all
@@ -90,6 +93,10 @@ def moved(life: Life) -> list[str]:
         move = life.random_move()
         impact = foretold(move, life)
         said = open_gate(origin, move.gate).step if isinstance(move, Answer) else ""
+        if isinstance(move, Word | Answer) and not read(move.gate).acted:
+            most = most_of(spec_of(origin.plan)).mark
+            if beyond := DecisionImpact(impact=impact).beyond(most):
+                return [f"{move}: {beyond}, where nothing was done before"]
         made = life.made(move, seen=impact.digest() if impact else "")
         if made != (impact is not None):
             return [f"{move}: {'made, though its impact was refused' if made else 'refused'}"]
