@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
@@ -26,9 +27,11 @@ from approvals.policy import authority
 from checkpoints.models import Run
 from checkpoints.postgresql.prepared_rows import type_numbers
 from checkpoints.postgresql.sql import number_parameters, run_sql
+from config.local.servers import DATABASE
 from tests.factories import make_gate, make_policy, make_run, make_team, make_user, unique
 from tests.factories.people import permissions
 from tests.harness.examples import trying_all
+from tests.harness.session import Session
 from tests.harness.undone import undone
 
 DAY = timedelta(days=1)
@@ -178,6 +181,18 @@ class Country:
             and (not gate.awaits or (team or -who) in gate.awaits or team in self.added.get(gate.pk, ()))
         }  # fmt: skip
         return asked | {who for who, person, _ in rows if person in asked and who not in own and who not in apart}
+
+
+@pytest.fixture(autouse=True)
+def cleared(servers: Session) -> Iterator[None]:
+    """Remove what is left of the country before: where autovacuum found its pages and no rows, plans are for none."""
+    with psycopg.connect(servers.postgres.url(DATABASE), autocommit=True) as admin:
+        admin.execute("ALTER SYSTEM SET autovacuum = off")
+        admin.execute("SELECT pg_reload_conf()")
+        admin.execute("VACUUM")
+        yield
+        admin.execute("ALTER SYSTEM RESET autovacuum")
+        admin.execute("SELECT pg_reload_conf()")
 
 
 @pytest.mark.parametrize("seed", range(COUNTRIES) if trying_all() else [6, 7, 13])
