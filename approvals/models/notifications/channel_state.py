@@ -1,4 +1,4 @@
-"""The state of each channel, and its lease: one sender at a time, so that a slow server keeps one worker busy and no more.
+"""The state of each channel, and its lease: one sender at a time, so that a slow server keeps one worker busy.
 
 A channel that reached nobody rests for a while, longer each time: its messages are not tried, and not counted as tried.
 """
