@@ -9,7 +9,6 @@ from typing import Any, TypedDict
 
 from django.template.defaultfilters import filesizeformat
 
-from approvals.english import count_of
 from approvals.preflight import RED, Preflight
 
 # The HTTP statuses of refused decisions, by code; any other is 409.
@@ -87,15 +86,12 @@ class TokenMayNotDecide(DecisionRefused):
 
 
 class SecondLookNeeded(DecisionRefused):
-    """Several gates approved faster than anybody reads, or a policy's rule asks for it, without a second look."""
+    """An approval that needs a second look, without one: `words` say why, with the streak of approvals before it."""
 
     code = "second_look"
 
-    def __init__(self, count: int, seconds: int) -> None:
-        took = count_of(seconds, "second")
-        words = f"You approved {count} in {took}. Look once more, tick that you did, and send again."
-        asked = "The policy asks for a second look. Look once more, tick that you did, and send again."
-        super().__init__(words if count else asked)
+    def __init__(self, words: str, count: int = 0, seconds: int = 0) -> None:
+        super().__init__(f"{words} Look once more, tick that you did, and send again.")
         self.count, self.seconds = count, seconds
 
     def facts(self) -> dict[str, Any]:

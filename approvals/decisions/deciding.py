@@ -37,6 +37,7 @@ from approvals.gates.reading import GateReading, read
 from approvals.models import Decision, Gate, GateClaim, Proposal
 from approvals.models.assignments import ending
 from approvals.policy import required, second_look, step_up
+from approvals.policy.bulk import NotTogether
 from approvals.policy.step_up import Confirmed
 from checkpoints import actors, store
 from checkpoints.errors import NotVerified
@@ -112,11 +113,13 @@ def _record(
         needs, method = prepared.will_need, gate.policy.step_up_method
         if needs.step_up and not step_up.counts(confirmed, by=by, now=reading.now, asked=method):
             raise NotConfirmed(method)
-        streak = None if prepared.rejects else second_look.streak(reading.approvals, now=reading.now)
-        looks_again = not prepared.rejects and (streak is not None or needs.second_look)
-        if looks_again and not submission.second_look:
-            raise SecondLookNeeded(streak.count, streak.seconds) if streak else SecondLookNeeded(0, 0)
-        looked_twice = looks_again or bool(submission.bulk and submission.second_look)  # over the whole list
+        card = prepared.next.card if prepared.next else reading.proposal.card
+        look = None if prepared.rejects else second_look.needed(reading.approvals, card, needs, now=reading.now)
+        if look is second_look.UNREADABLE and submission.bulk:
+            raise NotTogether(f"{look.words} Open the gate.")
+        if look and not submission.second_look:
+            raise SecondLookNeeded(look.words, look.count, look.seconds)
+        looked_twice = bool(look or (submission.bulk and submission.second_look))  # over the whole list
         # Before the lock, which must not wait for an agent's code. What other runs of the lineage do meanwhile is read
         # again under the lock.
         impact = None if reading.acted or gate.policy.undo_window else most_of(spec_of(gate.run.plan))

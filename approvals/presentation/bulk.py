@@ -20,6 +20,7 @@ from approvals.gates.page.shown_gate import shown
 from approvals.impact import Impact
 from approvals.models import Gate
 from approvals.policy import bulk
+from approvals.policy.second_look import UNREADABLE
 from approvals.policy.step_up import Confirmed
 from approvals.presentation.drawing import impact_words
 from approvals.presentation.gate_facts import outcomes
@@ -72,6 +73,8 @@ class BulkLine:
 
     def _why_unapproved(self) -> str:
         page = self.page
+        if page.second_look is UNREADABLE:
+            return f"{UNREADABLE.words} Open it."
         if page.same_done:
             return str(DoneAlready())
         if not page.may_approve:

@@ -109,7 +109,7 @@ class Decide(Order):
 
     second_look: bool = False
     """Whether you looked once more. Required (422 `second_look`) after a number of approvals faster than anybody can
-    read; a rejection needs none."""
+    read, and where part of what would run cannot be read on the page; a rejection needs none."""
 
     @model_validator(mode="before")
     @classmethod

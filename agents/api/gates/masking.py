@@ -16,7 +16,7 @@ from approvals.cards.quote import quoted
 from approvals.decisions import edit_state
 from approvals.models import Gate, Outcome, Proposal
 from approvals.presentation.gate_facts.namesakes import namesakes_of
-from approvals.presentation.gate_facts.provenance import CALL, PLAN, PROGRAM, TOOL, Provenance
+from approvals.presentation.gate_facts.provenance import CALL, PLAN, PROGRAM, TOOL, UNREADABLE, Provenance
 from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.runs.plans import spec_of
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
@@ -73,9 +73,10 @@ class CardPartAnswer(ApiSchema):
 
     at: str
     """JSON Pointer into `card`."""
-    by: Annotated[str, one_of((PROGRAM, PLAN, TOOL, CALL))]
+    by: Annotated[str, one_of((PROGRAM, PLAN, TOOL, CALL, UNREADABLE))]
     """program: the external program that asks. plan: an agent of this server. tool: the people who registered the tool.
-    call: it is what would run."""
+    call: it is what would run. unreadable: it would run, and cannot be read on the page: a file, an encoding, or a text
+    that is too long."""
     words: str
     """The mark to show beside it; empty: it may be shown as Holdpoint's own."""
 

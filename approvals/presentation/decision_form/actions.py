@@ -12,6 +12,7 @@ from approvals import forms
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.cards.drawing import COMMAND, FIELDS, Drawing, present_of
+from approvals.cards.unreadable import find_unreadable
 from approvals.errors import Problem
 from approvals.forms import MISSING, Form, FormField, FormNode, merging
 from approvals.presentation.gate_facts.outcomes import ActionOutcome
@@ -53,6 +54,11 @@ class ActionSheet:
         nodes = self.form.nodes if self.form else ()
         named = next((each.label for each in nodes if each.pointer == place), "")
         return named or " ".join(json_pointer.split_pointer(place)).replace("_", " ")
+
+    @property
+    def unreadable(self) -> list[tuple[str, str]]:
+        """List the arguments that cannot be read here, each by its label, and what it is."""
+        return [(self.label_of(part.at), part.why) for part in find_unreadable(self.action)]
 
     @property
     def has_files(self) -> bool:

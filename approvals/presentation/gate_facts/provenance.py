@@ -18,6 +18,7 @@ from django.utils.functional import cached_property
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.cards.drawing import COMMAND
+from approvals.cards.unreadable import find_unreadable
 from approvals.english import quote_titles
 from approvals.models import Gate
 from approvals.presentation.text import exact_call
@@ -26,6 +27,7 @@ from checkpoints.values import artifacts
 from . import unsupported
 
 PROGRAM, PLAN, TOOL, CALL = "program", "plan", "tool", "call"  # who says so; a call is the arguments that would run
+UNREADABLE = "unreadable"  # a part of the arguments that would run, and cannot be read here
 MARKS = {
     "title": "Title by {agent}",
     "summary": "{agent}\u2019s words",
@@ -147,6 +149,8 @@ class Provenance:
         if action.undo and theirs:
             yield CardPart(f"{place}/undo", author, self.marks["undo"])
         yield CardPart(f"{place}/arguments", CALL)
+        for part in find_unreadable(action):
+            yield CardPart(f"{place}/arguments{part.at}", UNREADABLE, f"Cannot be read here: {part.why}")
         for pointer, _file in artifacts.references(action.masked):
             yield CardPart(f"{place}/arguments{pointer}", author, self.marks["files"])
         for at, drawing in enumerate(action.draws):

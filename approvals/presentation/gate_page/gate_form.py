@@ -24,7 +24,7 @@ from approvals.gates.page.shown_gate import ShownGate
 from approvals.models import Draft, Gate, Outcome, Proposal
 from approvals.policy import authority, bulk, required, second_look, separation
 from approvals.policy.requirements import Requirements
-from approvals.policy.second_look import Streak
+from approvals.policy.second_look import SecondLook
 from approvals.policy.step_up import Confirmed
 from approvals.preflight import Preflight
 from approvals.presentation.decision_form import actions, answer_forms, conflicts, faults, verdict_choice, whole_state
@@ -148,15 +148,11 @@ class GateForm:
         return step_up.asked(self.user, self.confirmed, method) if self.needs.step_up else None
 
     @cached_property
-    def second_look(self) -> Streak | None:
-        """Return the streak of approvals after which the reader's next one needs a second look.
-
-        An empty one where the policy's rule asks for it.
-        """
+    def second_look(self) -> SecondLook | None:
+        """Return why the reader's approval needs a second look; None where it needs none."""
         if not self.may_send:
             return None
-        streak = second_look.streak(self.read.approvals, now=timezone.now())
-        return streak or (Streak(0, 0) if self.needs.second_look else None)
+        return second_look.needed(self.read.approvals, self.card, self.needs, now=timezone.now())
 
     @cached_property
     def attempt(self) -> earlier.GateAttempt | None:

@@ -4794,11 +4794,11 @@ export interface components {
             at: string;
             /**
              * By
-             * @description program: the external program that asks. plan: an agent of this server. tool: the people who registered the tool. call: it is what would run.
+             * @description program: the external program that asks. plan: an agent of this server. tool: the people who registered the tool. call: it is what would run. unreadable: it would run, and cannot be read on the page: a file, an encoding, or a text that is too long.
              * @example program
              * @enum {string}
              */
-            by: "program" | "plan" | "tool" | "call";
+            by: "program" | "plan" | "tool" | "call" | "unreadable";
             /**
              * Words
              * @description The mark to show beside it; empty: it may be shown as Holdpoint's own.
@@ -5882,7 +5882,7 @@ export interface components {
             confirm?: number[];
             /**
              * Second Look
-             * @description Whether you looked once more. Required (422 `second_look`) after a number of approvals faster than anybody can read; a rejection needs none.
+             * @description Whether you looked once more. Required (422 `second_look`) after a number of approvals faster than anybody can read, and where part of what would run cannot be read on the page; a rejection needs none.
              * @default false
              * @example false
              */

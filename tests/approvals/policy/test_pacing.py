@@ -13,7 +13,7 @@ from django.test import override_settings
 
 from approvals.errors import AskedTooOften, SecondLookNeeded
 from approvals.models import Gate, Policy
-from approvals.policy.second_look import Streak, streak
+from approvals.policy.second_look import SecondLook, streak
 from checkpoints.models import Event, Run
 from checkpoints.values.canonical_json import decode_canonical
 from tests.agents.remote.outside_program import WIRE, Program
@@ -170,17 +170,20 @@ def approvals(number: int, *, pause: float, ago: float = 1.0) -> list[tuple[date
 @pytest.mark.parametrize(
     ("found", "made"),
     [
-        (approvals(10, pause=1), Streak(10, 9)),
+        (approvals(10, pause=1), SecondLook("You approved 10 in 9 seconds.", 10, 9)),
         (approvals(9, pause=1), None),
         (approvals(10, pause=5), None),
         (approvals(10, pause=1, ago=601), None),
-        ([*approvals(10, pause=1)[:8], *approvals(2, pause=60, ago=300)], Streak(10, 359)),
+        (
+            [*approvals(10, pause=1)[:8], *approvals(2, pause=60, ago=300)],
+            SecondLook("You approved 10 in 359 seconds.", 10, 359),
+        ),
         ([*approvals(3, pause=1), *approvals(7, pause=60, ago=300)], None),
         ([*approvals(5, pause=1), (NOW - timedelta(seconds=8), True), *approvals(9, pause=1, ago=9)], None),
     ],
 )
 @override_settings(HOLDPOINT_STREAK=10, HOLDPOINT_STREAK_SECONDS=5.0)
-def test_a_streak_is_many_approvals_each_too_short_to_have_read(found: Any, made: Streak | None) -> None:
+def test_a_streak_is_many_approvals_each_too_short_to_have_read(found: Any, made: SecondLook | None) -> None:
     assert streak(found, now=NOW) == made
 
 
