@@ -17,7 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 
 from approvals.models import ChannelState, Message, Webhook
-from approvals.models.webhook import number_in
+from approvals.models.notifications.channel_state import number_in
 from approvals.notifications import channel, log
 from approvals.notifications.message import NoticeKind
 from checkpoints import actors

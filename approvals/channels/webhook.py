@@ -13,7 +13,8 @@ from typing import Any
 from django.conf import settings
 
 from approvals.models import Message, Webhook
-from approvals.models.webhook import GONE, SECRET_LOST, channel_of, number_in
+from approvals.models.notifications.channel_state import channel_of, number_in
+from approvals.models.webhook import GONE, SECRET_LOST
 from approvals.notifications import delivering
 from approvals.notifications.channel import Receipt, Result, Transport
 from approvals.outbound import sending, signing

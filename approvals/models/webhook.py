@@ -17,20 +17,11 @@ from checkpoints.access.permissions import MANAGE_WEBHOOKS, teams_where
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 
+from .notifications.channel_state import ChannelState, channel_of
+
 OVERLAP = timedelta(days=1)  # after a rotation, during which messages are signed with the former secret too
 MOST = 20  # webhooks of one team: each gate sends a message to every one, with retries
 GONE, SECRET_LOST = "gone", "secret_lost"  # results of an attempt
-_CHANNEL = "webhook:"
-
-
-def channel_of(webhook: int) -> str:
-    """Return the name of the channel by which a webhook's messages are sent: each webhook has its own."""
-    return f"{_CHANNEL}{webhook}"
-
-
-def number_in(channel: str) -> int | None:
-    """Return the number of the webhook that a channel is named for; None for any other channel."""
-    return int(channel.removeprefix(_CHANNEL)) if channel.startswith(_CHANNEL) else None
 
 
 class WebhookRefused(Exception):
@@ -172,6 +163,7 @@ class Webhook(models.Model):
             left = Q(status=Webhook.Status.DISABLED)
             if not self._move(left, status=Webhook.Status.ENABLED, reason="", failing_since=None):
                 return False
+            ChannelState.objects.wake(channel_of(self.pk))
             self.say("webhook.enabled", by=by)
         return True
 

@@ -15,8 +15,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from approvals.models import AgentQuestion, ChannelState, Gate, Message, Webhook
-from approvals.models.webhook import channel_of
+from approvals.models.notifications.channel_state import channel_of
 from checkpoints.actors import Actor
+from checkpoints.layout.rows import new_id
 from checkpoints.models import Checkpoint
 from checkpoints.postgresql.prepared_rows import insert_rows, prepared_statement
 from checkpoints.values.canonical_json import encode_canonical
@@ -101,7 +102,10 @@ def _write(
     hooks: Sequence[Webhook], kind: str, data: Mapping[str, Any], *, at: datetime, gate: Gate | None
 ) -> list[Message]:
     body = encode_canonical({"type": kind, "timestamp": at.astimezone(UTC).isoformat(), "data": dict(data)})
-    messages = [Message.for_webhook(hook, kind, body, gate=gate) for hook in hooks]
+    messages = [
+        Message(webhook=hook, channel=channel_of(hook.pk), kind=kind, body=body, gate=gate, name=f"msg_{new_id().hex}")
+        for hook in hooks
+    ]
     insert_rows(messages)
     transaction.on_commit(partial(ring, [hook.pk for hook in hooks]))
     return messages

@@ -13,6 +13,7 @@ from checkpoints.postgresql.sql import run_sql
 
 LEASE = timedelta(seconds=150)  # as a message's
 COUNTED = 5000
+_WEBHOOK = "webhook:"
 PAUSES = [5, 15, 60, 300]  # seconds for which a channel rests after so many sessions in a row that reached nobody
 _TAKE = """
 INSERT INTO approvals_channelstate AS state (channel, token, busy_until, failures, word)
@@ -47,6 +48,16 @@ SELECT state.channel,
   coalesce(extract(epoch FROM statement_timestamp() - state.failing_since), 0)::float8
 FROM approvals_channelstate state WHERE state.channel NOT LIKE 'webhook:%' ORDER BY state.channel
 """
+
+
+def channel_of(webhook: int) -> str:
+    """Return the name of the channel by which a webhook's messages are sent: each webhook has its own."""
+    return f"{_WEBHOOK}{webhook}"
+
+
+def number_in(channel: str) -> int | None:
+    """Return the number of the webhook that a channel is named for; None for any other channel."""
+    return int(channel.removeprefix(_WEBHOOK)) if channel.startswith(_WEBHOOK) else None
 
 
 class ChannelStateQuerySet(models.QuerySet["ChannelState"]):

@@ -16,15 +16,14 @@ from typing import Any
 
 from django.contrib.auth.models import Group, User
 from django.db import models, transaction
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from checkpoints.actors import Actor
-from checkpoints.layout.rows import new_id
 from checkpoints.postgresql.prepared_rows import type_numbers
 from checkpoints.postgresql.sql import run_sql
 
-from ..webhook import Webhook, channel_of
+from .channel_state import ChannelState
 
 LEASE = timedelta(seconds=150)  # longer than a slice of sending with its last message
 MOST_URGENT = 2
@@ -297,27 +296,18 @@ class Message(models.Model):
         """Return the name of the message, the same at each attempt."""
         return self.name or f"{self.pk}.{int(self.created_at.timestamp())}"
 
-    @classmethod
-    def for_webhook(cls, webhook: Webhook, kind: str, body: bytes, *, gate: Any = None) -> Message:
-        """Make the message to a webhook, unsaved."""
-        name = f"msg_{new_id().hex}"
-        return cls(webhook=webhook, channel=channel_of(webhook.pk), kind=kind, body=body, gate=gate, name=name)
-
     def send_again(self, *, by: Actor) -> bool:
         """Send a webhook's once more, now, with as many tries as a new one.
 
         False if it is pending, or its webhook disabled.
         """
         with transaction.atomic():
-            ended = Message.objects.filter(pk=self.pk).exclude(status=Message.Status.PENDING)
-            enabled = Webhook.objects.enabled().filter(pk=OuterRef("webhook_id"))
-            if not ended.filter(Exists(enabled)).update(
-                status=Message.Status.PENDING, tries=0, next_attempt_at=Now(), finished_at=None
-            ):
+            ended = Message.objects.filter(pk=self.pk, webhook__status="enabled").exclude(status=Message.Status.PENDING)
+            again = {"status": Message.Status.PENDING, "tries": 0, "next_attempt_at": Now(), "finished_at": None}
+            if self.webhook is None or not ended.update(**again):
                 return False
-            Webhook.objects.get(messages=self).say(
-                "webhook.resent", by=by, data={"delivery": self.pk, "message": self.name}
-            )
+            ChannelState.objects.wake(self.channel)
+            self.webhook.say("webhook.resent", by=by, data={"delivery": self.pk, "message": self.name})
         return True
 
 

@@ -11,7 +11,7 @@ from django.test import Client
 
 from approvals.channels.webhook import run_slice
 from approvals.models import ChannelState, Gate, Message, MessageAttempt, Webhook
-from approvals.models.webhook import channel_of
+from approvals.models.notifications.channel_state import channel_of
 from approvals.webhooks import outbox
 from checkpoints.actors import SYSTEM
 from tests.factories import make_team, make_user

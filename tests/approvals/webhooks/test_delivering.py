@@ -16,7 +16,7 @@ from approvals.channels.webhook import CONNECTIONS, waiting
 from approvals.gates import closing
 from approvals.models import ChannelState, Message, MessageAttempt, Webhook
 from approvals.models.notifications import MessageEnd
-from approvals.models.webhook import channel_of
+from approvals.models.notifications.channel_state import channel_of
 from approvals.notifications import log
 from approvals.webhooks import outbox
 from checkpoints import actors
@@ -208,6 +208,10 @@ def test_a_receiver_that_nobody_reaches_rests_and_a_test_message_tries_it_at_onc
     assert sum(columns(each, "attempts")[0] for each in (delivery, *more)) == CONNECTIONS
     assert deliver(delivery) == 0, "it rests"
     one_more(delivery.webhook)
+    assert deliver(delivery) > 0
+    assert deliver(delivery) == 0, "it rests again"
+    assert delivery.webhook.disable(Webhook.Reason.BY_HAND, by=SYSTEM)
+    assert delivery.webhook.enable(by=SYSTEM)
     assert deliver(delivery) > 0
 
 
