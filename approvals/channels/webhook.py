@@ -16,7 +16,7 @@ from approvals.models import Message, Webhook
 from approvals.models.notifications.channel_state import channel_of, number_in
 from approvals.models.webhook import GONE, SECRET_LOST
 from approvals.notifications import delivering
-from approvals.notifications.channel import Receipt, Result, Transport
+from approvals.notifications.channel import MessageChannel, Receipt, Result
 from approvals.outbound import sending, signing
 from approvals.webhooks import outbox
 
@@ -24,7 +24,7 @@ SLICE = 2.0  # seconds of sending
 CONNECTIONS = 2  # so that a message that takes long does not keep all others waiting
 
 
-class WebhookChannel(Transport):
+class WebhookChannel(MessageChannel):
     """The channel."""
 
     at_once = 5

@@ -79,8 +79,8 @@ class ChannelSender(Protocol):
         ...
 
 
-class Transport:
-    """What the outbox sends by: a channel says what differs, and sends."""
+class MessageChannel:
+    """One way to send messages: a channel says what differs, and sends."""
 
     name: str  # "email", "slack", "teams", "push": in rows, preferences and metrics; at most 30 characters
     at_once = 10  # messages that one session is given, at most, before others are looked for
@@ -110,7 +110,7 @@ class Transport:
         return True
 
 
-class NoticeChannel(Transport):
+class NoticeChannel(MessageChannel):
     """One way to reach people: it knows who has an address in it."""
 
     label: str  # a text for pages
@@ -131,7 +131,7 @@ class NoticeChannel(Transport):
 
 
 _channels: dict[str, NoticeChannel] = {}
-_families: dict[str, Callable[[str], Transport | None]] = {}
+_families: dict[str, Callable[[str], MessageChannel | None]] = {}
 
 
 def register(channel: NoticeChannel) -> None:
@@ -139,7 +139,7 @@ def register(channel: NoticeChannel) -> None:
     _channels[channel.name] = channel
 
 
-def register_family(prefix: str, find: Callable[[str], Transport | None]) -> None:
+def register_family(prefix: str, find: Callable[[str], MessageChannel | None]) -> None:
     """Add the channels whose names begin with `prefix:`; `find` returns one by its name, None where it is not there."""
     _families[prefix] = find
 
@@ -154,7 +154,7 @@ def personal() -> list[NoticeChannel]:
     return [each for each in channels() if each.personal]
 
 
-def named(name: str) -> Transport | None:
+def named(name: str) -> MessageChannel | None:
     """Find a channel that may be sent by now."""
     found = _channels.get(name)
     if found is not None:

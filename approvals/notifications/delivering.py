@@ -26,7 +26,7 @@ from approvals.models.notifications.message import MessageEnd, fields_of
 from checkpoints import crash_points
 
 from . import schedule
-from .channel import UNREACHED, ChannelSender, NoticeChannel, Receipt, Result, Transport, named
+from .channel import UNREACHED, ChannelSender, MessageChannel, NoticeChannel, Receipt, Result, named
 from .due import Outgoing, prepare
 
 LEAST = 1.0  # seconds for which messages are sent that were taken
@@ -63,7 +63,7 @@ def deliver(name: str, *, seconds: float) -> int:
     return done
 
 
-def _prepared(channel: Transport, taken: Sequence[Message]) -> list[Outgoing]:
+def _prepared(channel: MessageChannel, taken: Sequence[Message]) -> list[Outgoing]:
     """Return what is to be sent now of messages that were taken, and end or put off the others."""
     lost = [each for each in taken if schedule.spent(max(each.tries, each.taken - 1), channel.pauses)]
     ends = [MessageEnd(each, Message.Status.FAILED, "lost", result="lost") for each in lost]
@@ -82,7 +82,7 @@ def _prepared(channel: Transport, taken: Sequence[Message]) -> list[Outgoing]:
 class Slice:
     """The result of a slice of sending, which ends at `until`: whether it reached the other side at all."""
 
-    channel: Transport
+    channel: MessageChannel
     until: float  # time.monotonic()
     reached: bool | None = None  # None where nothing was tried
     word: str = ""
@@ -144,7 +144,7 @@ def _try(out: Outgoing, sessions: SimpleQueue[ChannelSender]) -> tuple[Receipt, 
 
 
 @contextmanager
-def _sessions(channel: Transport) -> Iterator[SimpleQueue[ChannelSender]]:
+def _sessions(channel: MessageChannel) -> Iterator[SimpleQueue[ChannelSender]]:
     """Open the sessions of a channel for a slice; each is used by one thread at a time."""
     with ExitStack() as opened:
         free: SimpleQueue[ChannelSender] = SimpleQueue()
@@ -172,7 +172,7 @@ def _record(receipts: Sequence[tuple[Outgoing, Receipt, float]], result: Slice) 
         result.closed |= not result.channel.ended([receipt for _, receipt, _ in receipts])
 
 
-def _end(channel: Transport, message: Message, receipt: Receipt, seconds: float | None = None) -> MessageEnd:
+def _end(channel: MessageChannel, message: Message, receipt: Receipt, seconds: float | None = None) -> MessageEnd:
     """Say what becomes of a message after an attempt; its `tries` are those before it."""
     pause = 0.0
     if receipt.result is Result.SENT:

@@ -200,7 +200,7 @@ def _take(which: str, order: str) -> str:
 
 
 class MessageEnd:
-    """What becomes of a message that was taken: its new status, or when it is tried again.
+    """The end of a message that was taken: its new status, or when it is tried again.
 
     `result`, `answer` and `seconds` are of its attempt: a code, the answer's HTTP status and how long it took; "" where
     it was not handed over.

@@ -56,7 +56,7 @@ COVERED: dict[type[Model], tuple[str, ...]] = {
 LEFT_OUT = {
     # The second line: copies of the proposal, by which lists are sorted and gates found that ask the same.
     "Gate": {
-        "terms", "opened_at", "closed_at", "awaits",
+        "terms", "opened_at", "closed_at", "awaits", "turn",
         "amount_currency", "amount_value", "delay_currency", "delay_value", "resource", "request_digest",
     },
     "Policy": {"created_at"},
