@@ -79,9 +79,8 @@ def main() -> int:
     covered_rows.require_proofs(finish=from_now_on)
     stray_artifacts.mark_files(again=chosen.finish)
     grant_likeness.fill_in()
-    if from_now_on:
-        former_deliveries.move()
     if chosen.finish:
+        former_deliveries.move()
         migrating.use_newest_codec()
     return 0
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NotRequired, TypedDict, TypeVar
 
+from django.utils.functional import cached_property
+
 from approvals.errors import CardRefused
 from approvals.schema import redact, validate
 from approvals.schema.redact import Source
@@ -24,6 +26,7 @@ from .amount import Delay
 from .chart import Chart
 from .precondition import Precondition
 from .quote import Quote
+from .unreadable import UnreadablePart, find_unreadable
 
 RISKS = ("low", "medium", "high", "critical")
 # Identifiers are read and compared by people: plain ASCII leaves no room for look-alikes and bidi controls.
@@ -79,6 +82,11 @@ class Card:
     def __post_init__(self) -> None:
         for name in ("reasons", "actions", "quotes", "charts", "preconditions", "allows", "back_to"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
+
+    @cached_property
+    def unreadable(self) -> dict[str, list[UnreadablePart]]:
+        """Return by action id what would run and cannot be read on the page."""
+        return find_unreadable(self.actions)
 
     @property
     def source(self) -> Source:

@@ -12,7 +12,7 @@ say nothing anyway.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -21,12 +21,11 @@ from checkpoints.values import artifacts
 from checkpoints.values.json_pointer import make_pointer
 
 from .action import Action
-from .card import Card
 
 FILE = "a file: the page shows its name, size and digest"
 ENCODED = "text in an encoding"
 CUT = "so long that the page does not have all of it"
-LONGEST = 100_000  # characters of a text that the page has whole, see presentation.text.untrusted
+SHORT, LONGEST = 300, 100_000  # characters of a text that the page always has whole; of all longer ones together
 SHORTEST = 64  # characters of an encoded token: the longest of the usual keys and digests have no more
 HEX = 128  # the same of hexadecimal: a SHA-512
 CHANGING = 0.34  # of the places of a token, those at which the kind of its letters changes
@@ -48,35 +47,35 @@ class UnreadablePart:
     why: str
 
 
-def find_unreadable(action: Action) -> tuple[UnreadablePart, ...]:
-    """List the parts of an action's arguments that cannot be read here, as they are shown; none of one that is off."""
-    if action.settled:
-        return ()
-    known: tuple[UnreadablePart, ...] | None = action.derived.get("unreadable")
-    if known is None:
-        known = action.derived["unreadable"] = tuple(_parts(action.masked))
-    return known
+def find_unreadable(actions: Sequence[Action]) -> dict[str, list[UnreadablePart]]:
+    """List by action id the parts that cannot be read here, as they are shown; of actions that would run.
+
+    A page has room for so many characters, which all arguments share.
+    """
+    found: dict[str, list[UnreadablePart]] = {}
+    room = LONGEST
+    for action in actions:
+        for at, node in () if action.settled else _leaves(action.masked):
+            why = FILE if not isinstance(node, str) else ENCODED if is_encoded(node) else ""
+            if not why and len(node) > SHORT:
+                why, room = (CUT, room) if len(node) > room else ("", room - len(node))
+            if why:
+                found.setdefault(action.id, []).append(UnreadablePart(at, why))
+    return found
 
 
-def is_unreadable(card: Card) -> bool:
-    """Tell whether some part of what would run cannot be read here."""
-    return any(find_unreadable(action) for action in card.actions)
-
-
-def _parts(arguments: Any) -> Iterator[UnreadablePart]:
+def _leaves(arguments: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each text and each file's reference with its place; a member's name is a text at the member's place."""
     left: list[tuple[tuple[str | int, ...], Any]] = [((), arguments)]
     while left:
         path, node = left.pop()
-        if artifacts.is_reference(node):
-            yield UnreadablePart(make_pointer(*path), FILE)
+        if isinstance(node, str) or artifacts.is_reference(node):
+            yield make_pointer(*path), node
         elif isinstance(node, dict):
+            yield from ((make_pointer(*path, name), name) for name in node)
             left.extend(((*path, name), node[name]) for name in sorted(node, reverse=True))
         elif isinstance(node, list | tuple):
             left.extend(((*path, at), node[at]) for at in range(len(node) - 1, -1, -1))
-        elif isinstance(node, str) and len(node) > LONGEST:
-            yield UnreadablePart(make_pointer(*path), CUT)
-        elif isinstance(node, str) and is_encoded(node):
-            yield UnreadablePart(make_pointer(*path), ENCODED)
 
 
 def is_encoded(text: str) -> bool:

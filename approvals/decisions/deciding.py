@@ -113,9 +113,9 @@ def _record(
         needs, method = prepared.will_need, gate.policy.step_up_method
         if needs.step_up and not step_up.counts(confirmed, by=by, now=reading.now, asked=method):
             raise NotConfirmed(method)
-        card = prepared.next.card if prepared.next else reading.proposal.card
+        card = reading.proposal.card
         look = None if prepared.rejects else second_look.needed(reading.approvals, card, needs, now=reading.now)
-        if look is second_look.UNREADABLE and submission.bulk:
+        if look and look.unreadable and submission.bulk:
             raise NotTogether(f"{look.words} Open the gate.")
         if look and not submission.second_look:
             raise SecondLookNeeded(look.words, look.count, look.seconds)

@@ -114,8 +114,9 @@ def _send(outgoing: Sequence[Outgoing], sessions: SimpleQueue[ChannelSender], th
                 idle = [message for out in waiting for message in out.notices]
                 Message.objects.end([MessageEnd(each, Message.Status.PENDING, each.word) for each in idle])
                 waiting.clear()
-            if room := waiting and result.channel.connections - len(under_way):
-                handed = [waiting.popleft() for _ in range(min(room, len(waiting)))]
+            room = min(result.channel.connections - len(under_way), len(waiting))
+            if room:
+                handed = [waiting.popleft() for _ in range(room)]
                 held = Message.objects.hand_over([message for out in handed for message in out.notices])
                 crash_points.point("messages_handed_over")
                 under_way |= {threads.submit(_try, out, sessions): out for out in handed if out.notice in held}

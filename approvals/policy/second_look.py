@@ -21,7 +21,6 @@ from django.conf import settings
 from django.db.models import Expression, QuerySet
 
 from approvals.cards.card import Card
-from approvals.cards.unreadable import is_unreadable
 from approvals.english import count_of
 from approvals.models import Decision
 
@@ -47,8 +46,11 @@ UNREADABLE = SecondLook("Part of what would run cannot be read here.", unreadabl
 def needed(
     approvals: Sequence[tuple[datetime, bool]], card: Card, needs: Requirements, *, now: datetime
 ) -> SecondLook | None:
-    """Return why an approval of a card needs a second look; None where it needs none. `approvals`: as of `streak`."""
-    if is_unreadable(card):
+    """Return why an approval of a card needs a second look; None where it needs none. `approvals`: as of `streak`.
+
+    `card`: as it was shown. What somebody edits into it they have read.
+    """
+    if card.unreadable:
         return UNREADABLE
     return streak(approvals, now=now) or (BY_RULE if needs.second_look else None)
 

@@ -20,7 +20,6 @@ from approvals.gates.page.shown_gate import shown
 from approvals.impact import Impact
 from approvals.models import Gate
 from approvals.policy import bulk
-from approvals.policy.second_look import UNREADABLE
 from approvals.policy.step_up import Confirmed
 from approvals.presentation.drawing import impact_words
 from approvals.presentation.gate_facts import outcomes
@@ -73,8 +72,8 @@ class BulkLine:
 
     def _why_unapproved(self) -> str:
         page = self.page
-        if page.second_look is UNREADABLE:
-            return f"{UNREADABLE.words} Open it."
+        if (look := page.second_look) and look.unreadable:
+            return f"{look.words} Open it."
         if page.same_done:
             return str(DoneAlready())
         if not page.may_approve:

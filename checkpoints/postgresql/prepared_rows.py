@@ -184,9 +184,9 @@ def insert_rows(rows: Sequence[Model], *, unknown_only: bool = False) -> None:
     """
     if not rows:
         return
-    sql, params, given = _insertion(rows)
+    sql, params, given = _insertion(rows, unknown_only)
     if unknown_only:
-        run_sql(sql.replace("RETURNING", "ON CONFLICT DO NOTHING RETURNING"), params)
+        run_sql(sql, params)
         return
     for row, values in zip(rows, run_sql(sql, params), strict=True):
         for name, value in zip(given, values, strict=False):  # "1" where none is left to the database
@@ -209,13 +209,13 @@ def _next_ids(models: Sequence[type[Model]]) -> str:
     return f"SELECT {', '.join(f'nextval({table})' for table in tables)} FROM generate_series(1, $1::int)"  # noqa: S608
 
 
-def _insertion(rows: Sequence[Model]) -> tuple[str, list[Any], list[str]]:
+def _insertion(rows: Sequence[Model], unknown_only: bool = False) -> tuple[str, list[Any], list[str]]:
     """Return the statement, its parameters, and the names of what it returns."""
     model = type(rows[0])
     left = {field.attname for field in model._meta.concrete_fields if _is_left(rows[0], field)}
     names = tuple(field.attname for field in model._meta.concrete_fields if field.attname not in left)
     many = len(rows) > 1
-    sql, columns, given = _statement(model, names, many)
+    sql, columns, given = _statement(model, names, many, unknown_only)
     params = [[pack(field.pre_save(row, True)) for row in rows] for field, pack in columns]
     for row in rows:
         row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
@@ -229,7 +229,9 @@ def _is_left(row: Model, field: Any) -> bool:
 
 
 @cache
-def _statement(model: type[Model], names: Sequence[str], many: bool) -> tuple[str, list[tuple[Any, Pack]], list[str]]:
+def _statement(
+    model: type[Model], names: Sequence[str], many: bool, unknown_only: bool
+) -> tuple[str, list[tuple[Any, Pack]], list[str]]:
     """Return the statement that inserts these columns, how each is packed, and the names of what it returns."""
     fields: list[Any] = [field for field in model._meta.concrete_fields if field.attname in names]
     given = [field for field in model._meta.concrete_fields if field.attname not in names]
@@ -241,8 +243,9 @@ def _statement(model: type[Model], names: Sequence[str], many: bool) -> tuple[st
     arrays = ", ".join(f"{place}[]" for place in places)
     rows = f"FROM unnest({arrays}) WITH ORDINALITY AS given ({columns}, place) ORDER BY given.place" if many else ""
     returned = ", ".join(f'"{field.column}"' for field in given) or "1"
+    conflict = "ON CONFLICT DO NOTHING" if unknown_only else ""
     sql = f"""
-INSERT INTO "{model._meta.db_table}" ({columns}) SELECT {values} {rows} RETURNING {returned}
+INSERT INTO "{model._meta.db_table}" ({columns}) SELECT {values} {rows} {conflict} RETURNING {returned}
 """
     packs = [partial(json.dumps, default=str) if kind.endswith("[]") else _sized(kind) for kind in types]
     return sql, list(zip(fields, packs, strict=True)), [field.attname for field in given]

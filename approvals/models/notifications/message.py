@@ -26,7 +26,6 @@ from checkpoints.postgresql.sql import run_sql
 from .channel_state import ChannelState
 
 LEASE = timedelta(seconds=150)  # longer than a slice of sending with its last message
-MOST_URGENT = 2
 FREE = Q(busy_until__isnull=True) | Q(busy_until__lt=Now())
 # The most urgent first; of these the longest due. Those that were written together come by address, to be one message.
 _TAKE = """
@@ -229,7 +228,7 @@ class Message(models.Model):
 
     event = models.BigIntegerField(null=True)  # the id of the event that it tells of; null: a digest, a test, a webhook
     kind = models.CharField(max_length=30)  # see approvals.notifications.message.NoticeKind; a webhook's: the event's
-    channel = models.CharField(max_length=30)  # "email", "slack" and so on, or a webhook's: see webhook.channel_of
+    channel = models.CharField(max_length=30)  # "email", "slack" and so on, or a webhook's: see channel_of
     user = models.ForeignKey(User, null=True, on_delete=models.CASCADE, related_name="+", db_index=False)
     team = models.ForeignKey(Group, null=True, on_delete=models.CASCADE, related_name="+")  # of a team's address
     address = models.ForeignKey("approvals.ChannelAddress", null=True, on_delete=models.SET_NULL, related_name="+")

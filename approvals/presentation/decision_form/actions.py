@@ -12,7 +12,7 @@ from approvals import forms
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.cards.drawing import COMMAND, FIELDS, Drawing, present_of
-from approvals.cards.unreadable import find_unreadable
+from approvals.cards.unreadable import UnreadablePart
 from approvals.errors import Problem
 from approvals.forms import MISSING, Form, FormField, FormNode, merging
 from approvals.presentation.gate_facts.outcomes import ActionOutcome
@@ -44,6 +44,7 @@ class ActionSheet:
     ballot: Ballot | None = None  # the choice beside it, where each action is decided by itself
     judged: ActionOutcome | None = None  # its outcome at a closed gate
     quoted: bool = False  # an external program wrote its title and labels
+    unreadable: Sequence[UnreadablePart] = ()  # what would run and cannot be read here
 
     @property
     def prefix(self) -> str:
@@ -56,9 +57,9 @@ class ActionSheet:
         return named or " ".join(json_pointer.split_pointer(place)).replace("_", " ")
 
     @property
-    def unreadable(self) -> list[tuple[str, str]]:
+    def unread(self) -> list[tuple[str, str]]:
         """List the arguments that cannot be read here, each by its label, and what it is."""
-        return [(self.label_of(part.at), part.why) for part in find_unreadable(self.action)]
+        return [(self.label_of(part.at), part.why) for part in self.unreadable]
 
     @property
     def has_files(self) -> bool:
@@ -134,6 +135,7 @@ def sheets(
                 ballot=(ballots or {}).get(action.id),
                 judged=(judged or {}).get(action.id),
                 quoted=quoted,
+                unreadable=card.unreadable.get(action.id, ()),
             )
         )
     return found

@@ -18,7 +18,6 @@ from django.utils.functional import cached_property
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.cards.drawing import COMMAND
-from approvals.cards.unreadable import find_unreadable
 from approvals.english import quote_titles
 from approvals.models import Gate
 from approvals.presentation.text import exact_call
@@ -142,6 +141,8 @@ class Provenance:
             yield CardPart(f"/quotes/{at}", author, ". ".join(filter(None, marks)))
         for at, action in enumerate(card.actions):
             yield from self._of_action(f"/actions/{at}", action, author)
+            for part in card.unreadable.get(action.id, ()):
+                yield CardPart(f"/actions/{at}/arguments{part.at}", UNREADABLE, f"Cannot be read here: {part.why}")
 
     def _of_action(self, place: str, action: Action, author: str) -> Iterator[CardPart]:
         theirs = self.quotes(action)
@@ -149,8 +150,6 @@ class Provenance:
         if action.undo and theirs:
             yield CardPart(f"{place}/undo", author, self.marks["undo"])
         yield CardPart(f"{place}/arguments", CALL)
-        for part in find_unreadable(action):
-            yield CardPart(f"{place}/arguments{part.at}", UNREADABLE, f"Cannot be read here: {part.why}")
         for pointer, _file in artifacts.references(action.masked):
             yield CardPart(f"{place}/arguments{pointer}", author, self.marks["files"])
         for at, drawing in enumerate(action.draws):

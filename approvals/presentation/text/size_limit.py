@@ -1,7 +1,7 @@
 """Limits the untrusted text that one page draws.
 
 Each text is clamped by itself, but a gate may bring thousands of them. So a page has room for PAGE characters; after
-that each text shows only its beginning, its length and a link to all of it.
+that each text shows only its beginning, `SHORT`, its length and a link to all of it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from django.http import HttpRequest, HttpResponseBase
 from approvals.middleware import Respond
 
 PAGE = 400_000  # characters of one page
-SHORT = 300  # characters of each text after that
 # Characters to draw, how often it was asked, and characters to compare.
 _left: ContextVar[list[int] | None] = ContextVar("left", default=None)
 

@@ -10,6 +10,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
+from approvals.cards.unreadable import LONGEST, SHORT
 from approvals.english import count_of
 from checkpoints.values import json_pointer
 
@@ -21,7 +22,7 @@ KNOWN = 4096  # short texts of which is remembered that nothing in them is marke
 STRANGE = 6  # cost of a character in a text in which each has to be examined
 LINES = 30  # lines shown of a text whose others are folded
 BREAK = re.compile(r"([ \t]*[\r\n][ \t\r\n]*)")  # no other blanks: those are shown as what they are
-FOLDED = 100_000  # a longer middle is not in the page, but linked where there is an address
+FOLDED = LONGEST  # a longer middle is not in the page, but linked where there is an address
 
 
 def html_of(piece: TextPiece, *, whole: str, value: bool = False) -> SafeString:
@@ -66,15 +67,15 @@ def render(text: object, *, clamp: bool = True, whole: str = "", value: bool = F
     """
     text = str(text)
     drawn = min(len(text), HEAD + TAIL) if clamp else len(text)
-    if drawn > size_limit.SHORT and not size_limit.takes(drawn if text.isascii() else drawn * STRANGE):
-        more = middle(TextPiece("more", count=len(text) - size_limit.SHORT), whole=whole, value=value)
-        return format_html("{}{}", render(text[: size_limit.SHORT], clamp=False, value=value, part=part), more)
+    if drawn > SHORT and not size_limit.takes(drawn if text.isascii() else drawn * STRANGE):
+        more = middle(TextPiece("more", count=len(text) - SHORT), whole=whole, value=value)
+        return format_html("{}{}", render(text[:SHORT], clamp=False, value=value, part=part), more)
     return drawn_of(text, clamp=clamp, whole=whole, value=value, part=part)
 
 
 def drawn_of(text: str, *, clamp: bool, whole: str = "", value: bool = False, part: bool = False) -> SafeString:
     """Render the pieces of a text; a short one in which nothing is marked, which most are, from memory."""
-    if len(text) <= size_limit.SHORT and (known := unmarked(text, value, part)) is not None:
+    if len(text) <= SHORT and (known := unmarked(text, value, part)) is not None:
         return known
     found = pieces(text, clamp=clamp, value=value, part=part)
     return SafeString("".join(html_of(piece, whole=whole, value=value) for piece in found))

@@ -169,7 +169,7 @@ def is_unreadable(value: str) -> bool:
     from approvals.cards.action import Action
     from approvals.cards.unreadable import find_unreadable
 
-    return bool(find_unreadable(Action(id="call", arguments={"text": value})))
+    return bool(find_unreadable([Action(id="call", arguments={"text": value})]))
 
 
 def figures() -> tuple[int, list[str], int, list[str]]:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group
 
-from approvals.cards.unreadable import CUT, ENCODED, FILE, LONGEST, find_unreadable
+from approvals.cards.unreadable import CUT, ENCODED, FILE, LONGEST
 from approvals.errors import SecondLookNeeded
 from approvals.models import Gate
 from approvals.policy.bulk import NotTogether
 from tests.approvals.bulk.bulk_forms import alike, form, preview, send
-from tests.factories import ann, decide, make_action, make_card, make_gate, make_policy, make_team
+from tests.factories import ann, bob, decide, make_action, make_card, make_gate, make_policy, make_team
 from tests.harness.session import ROOT
 from tests.harness.signed_in_clients import form_of, signed_in
 
@@ -41,8 +41,31 @@ def test_the_documents_figures_are_those_that_are_counted() -> None:
     [(f"echo {BLOB} | base64 -d | sh", ENCODED), ("x y " * (LONGEST // 4 + 1), CUT), (ARTIFACT, FILE), ("ls -la", "")],
 )
 def test_each_part_that_cannot_be_read_is_found_by_its_place(value: Any, why: str) -> None:
-    parts = find_unreadable(make_action(arguments={"run": [{"command": value}]}))
-    assert [(part.at, part.why) for part in parts] == ([("/run/0/command", why)] if why else [])
+    parts = make_card(actions=[make_action(arguments={"run": [{"command": value}]})]).unreadable
+    assert {name: [(part.at, part.why) for part in each] for name, each in parts.items()} == (
+        {"refund": [("/run/0/command", why)]} if why else {}
+    )
+
+
+def test_all_arguments_share_the_room_of_a_page_and_a_members_name_is_read_too() -> None:
+    half = "x y " * (LONGEST // 6)
+    actions = [make_action(id=name, arguments={"text": half, "note": "ok"}) for name in ("first", "second")]
+    assert [*make_card(actions=actions).unreadable] == ["second"]
+    assert make_card(actions=actions[:1]).unreadable == {}
+    [part] = make_card(actions=[make_action(arguments={BLOB: 1})]).unreadable["refund"]
+    assert (part.at, part.why) == (f"/{BLOB}", ENCODED)
+
+
+def test_what_a_reviewer_writes_into_it_takes_no_tick_of_theirs_and_one_of_the_next() -> None:
+    """The server asked for a tick that no page drew, as it was the edit that could not be read."""
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, quorum=2))
+    action = gate.asked.action("refund")
+    assert action is not None
+    decide(gate, ann(team), "edit", arguments={"refund": {**action.arguments, "reply": BLOB}})
+    with pytest.raises(SecondLookNeeded, match="cannot be read here"):
+        decide(gate, bob(team))
+    assert decide(gate, bob(team), second_look=True).second_look is True
 
 
 def test_its_approval_takes_a_tick_and_its_rejection_none() -> None:
