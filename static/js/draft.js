@@ -60,6 +60,7 @@ class Draft extends HTMLElement {
     clearTimeout(this.waiting);
     this.waiting = undefined;
     this.sent = true;
+    this.cut?.abort(); // the answer to a draft that arrives after the decision would be of a form that is gone
     remember(BROWSER, this.store, { seen: this.seen, fields: fields(this.form) });
   }
 
@@ -92,8 +93,11 @@ class Draft extends HTMLElement {
     let answer;
     try {
       const headers = { accept: "application/json", "x-csrftoken": this.form.elements[TOKEN].value };
-      answer = await fetch(this.dataset.url, { method: "POST", body, headers, redirect: "manual", ...options });
+      this.cut = new AbortController();
+      const { signal } = this.cut;
+      answer = await fetch(this.dataset.url, { method: "POST", body, headers, redirect: "manual", signal, ...options });
     } catch {
+      if (this.sent) return false;
       this.say("Draft not saved: offline");
       this.later(RETRY);
       return false;

@@ -201,6 +201,27 @@ def test_what_an_earlier_visit_left_takes_nothing_from_what_is_typed_meanwhile(n
     expect(page.locator(AMOUNT)).to_have_value("98.00")
 
 
+def test_a_draft_under_way_is_cut_off_by_the_decision_that_it_was_kept_for(new_page: NewPage) -> None:
+    """Its answer came after the decision: the page said that the gate is closed while the decision was being shown."""
+    gate = make_gate(team=make_team())
+    page = opened(new_page, gate)
+    drafts: list[Route] = []
+    decisions: list[Route] = []
+    cut_off: list[str] = []
+    page.route("**/drafts/", lambda route: drafts.append(route))
+    page.route("**/decisions/", lambda route: decisions.append(route))
+    page.on("requestfailed", lambda request: cut_off.append(request.url))
+    page.locator("label[data-choice=reject]").click()
+    page.fill("#feedback", "Ask for the receipt")
+    until(lambda: page.evaluate("1") and drafts, what="the draft is on its way")
+    page.locator("[data-commit]:visible").click()
+    until(lambda: page.evaluate("1") and decisions, what="the decision is on its way")
+    assert [url.rsplit("/", 2)[1] for url in cut_off] == ["drafts"]
+    decisions[0].continue_()
+    expect(page.locator("#gate-news")).to_contain_text("Rejected by Ann Okafor")
+    assert not Draft.objects.filter(gate=gate).exists()
+
+
 class Hanging:
     """Stands between a page and its server, which answers nothing any more once it hangs."""
 
