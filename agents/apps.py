@@ -14,8 +14,9 @@ class AgentsConfig(AppConfig):
             return
         AgentsConfig.registered = True
         from agents.models.effect import BEGUN, Effect
+        from agents.serving import sweeps
         from approvals.consequences import impact_sources, performed
-        from approvals.notifications import notifying
+        from approvals.notifications import delivering
         from approvals.webhooks import outbox
         from checkpoints.audit import covered_rows
         from checkpoints.models.run import run_needs_attention
@@ -27,7 +28,6 @@ class AgentsConfig(AppConfig):
         from .questions import answering
         from .ringing import doorbell
         from .runs import retention
-        from .serving import unrun
         from .threads import orders, pending
         from .waits import unneeded
 
@@ -36,9 +36,9 @@ class AgentsConfig(AppConfig):
         answering.register()
         preflight.register()
         impact_sources.register(impact.history_of, impact_facts.stamp_of, ledger.repeats_of)
-        performed.register(ledger.given, unrun.why, ledger.done_alike)
+        performed.register(ledger.given, sweeps.why, ledger.done_alike)
         outbox.register(doorbell.ring_for_webhook)
-        notifying.register(doorbell.ring_for_notices)
+        delivering.register(doorbell.ring_for_notices)
         covered_rows.register(covered_rows.CoveredTable(Effect, Effect.objects.covered, BEGUN))
         delete_batch.along(retention.memos)
         delete_batch.along(pending.go_along)

@@ -13,14 +13,14 @@ from agents.access import run_or_404
 from agents.effects.fates import Fate, fates_of
 from agents.effects.ledger import done_of, rows_of
 from agents.runs.course import read_course
-from approvals.gates.state_secrets import veil_of
+from approvals.gates.reveal_secret import veil_of
 from checkpoints import store
 from checkpoints.errors import OtherLineage
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.store import executions
 from checkpoints.store.executions import CheckpointComparison
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 from checkpoints.values import patch
 
 PLACE = re.compile(r"(?:R-)?([0-9]{1,12})\.([0-9]{1,9})|([0-9]{1,9})")

@@ -10,7 +10,7 @@ from celery.signals import worker_init, worker_process_init, worker_process_shut
 from .moves import child_orders
 from .questions import answering
 from .runner import engine
-from .serving import announcing, deaf_workers, worker_start
+from .serving import announcing, worker_start
 
 
 @shared_task(name="agents.advance", ignore_result=True)
@@ -49,4 +49,4 @@ def warm(sender: Any, **_: Any) -> None:
 
 
 worker_process_shutdown.connect(announcing.end)
-worker_ready.connect(deaf_workers.watch)
+worker_ready.connect(announcing.watch)

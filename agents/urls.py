@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from agents.pages import agents, checkpoint, comparison, devices, edits, forks, jump, orders, run_list, signals, tokens
+from agents.pages import agents, checkpoint, comparison, devices, edits, forks, jump, orders, run_list, tokens
 from agents.pages.run import page as run
 
 urlpatterns = [
@@ -31,8 +31,8 @@ urlpatterns = [
     path("runs/<int:run_id>/edits/", edits.create, name="run-edits"),
     path("runs/<int:run_id>/forks/", forks.create, name="run-forks"),
     path("runs/<int:run_id>/wakes/", orders.wake, name="run-wakes"),
-    path("runs/<int:run_id>/signal/", signals.page, name="run-signal"),
-    path("runs/<int:run_id>/signals/", signals.send, name="run-signals"),
+    path("runs/<int:run_id>/signal/", orders.page, name="run-signal"),
+    path("runs/<int:run_id>/signals/", orders.send, name="run-signals"),
     path("runs/<int:run_id>/settlements/", orders.settle, name="run-settlements"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/", checkpoint.page, name="checkpoint"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/names/", checkpoint.name, name="checkpoint-names"),

@@ -11,18 +11,18 @@ class ApprovalsConfig(AppConfig):
         if ApprovalsConfig.registered:  # Django calls it again where INSTALLED_APPS changes
             return
         ApprovalsConfig.registered = True
+        from approvals.decisions import edit
         from checkpoints.audit import covered_rows
         from checkpoints.retention import stray_artifacts
         from checkpoints.store import named_files
 
         from .audit import evidence
         from .channels import registered
-        from .decisions import uploads
         from .models import Upload
         from .notifications import channel
         from .notifications.email import Email
 
-        stray_artifacts.look_in(uploads.named_in)
+        stray_artifacts.look_in(edit.named_in)
         named_files.look_in(Upload.objects.of_team)
         covered_rows.register(evidence.COVER)
         covered_rows.register(evidence.OF_POLICIES)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from celery import shared_task
 
+from approvals.notifications import delivering
+
 from .audit import seal_verification
 from .channels import webhook as webhook_channel
-from .notifications import notifying
 
 
 @shared_task(name="approvals.verify", ignore_result=True)
@@ -24,4 +25,4 @@ def deliver(webhook: int) -> None:
 @shared_task(name="approvals.notify", ignore_result=True)
 def notify(_: int) -> None:
     """Write the notices of new events, and send what is due, for a few seconds."""
-    notifying.run_slice()
+    delivering.run_slice()

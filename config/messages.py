@@ -27,7 +27,7 @@ from celery.concurrency import thread
 from kombu.transport import redis as kombu_redis
 from redis.exceptions import ResponseError
 
-from agents.ringing import queues
+from agents.ringing import doorbell
 from checkpoints.models.run import NORMAL
 
 # Headers that no doorbell sets: each lets a message do more than ring. `timelimit` comes as two empty values.
@@ -47,7 +47,7 @@ class Channel(kombu_redis.Channel):
     It keeps its client as long as its pool: Kombu makes one for each message, which takes longer than sending it.
     """
 
-    priority_steps = queues.STEPS
+    priority_steps = doorbell.STEPS
     default_priority = NORMAL
     _kept: Any = None
 
@@ -59,7 +59,7 @@ class Channel(kombu_redis.Channel):
         return self._kept
 
     def _q_for_pri(self, queue: str, pri: int) -> str:
-        return queues.key(queue, pri)
+        return doorbell.key(queue, pri)
 
     def drop_other_types(self, error: ResponseError) -> None:
         """Delete keys of another type that have the names of queues. Raises `error` where it has another cause."""

@@ -35,7 +35,7 @@ from prometheus_client.registry import Collector
 
 from agents.definition import registry
 from agents.models import SweeperPass, Worker
-from agents.ringing import queues
+from agents.ringing import doorbell
 from approvals.middleware import Respond
 from approvals.models import ChannelState, Gate, Message, Unrun, Webhook
 from checkpoints.audit import sealer
@@ -255,7 +255,7 @@ def _broker() -> Iterator[Metric]:
     """Yield the queues' lengths and the canary's age, or only that Redis does not answer within two seconds each."""
     names = [*registry.queues(), settings.CELERY_TASK_DEFAULT_QUEUE]
     try:
-        lengths = queues.waiting(names)
+        lengths = doorbell.waiting(names)
         age = canary_age(settings.REDIS_URL)
     except redis.RedisError:
         yield _up("redis", 0)

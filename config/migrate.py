@@ -52,7 +52,7 @@ def main() -> int:
     from django_pg_migration_tools.management.commands import migrate_with_timeouts as patiently
 
     django.setup()
-    from approvals.gates import grant_likeness
+    from approvals.gates import closing
     from approvals.models import former_deliveries, versions
     from checkpoints.audit import covered_rows
     from checkpoints.models import Event
@@ -78,7 +78,7 @@ def main() -> int:
     versions.adopt(finish=from_now_on)
     covered_rows.require_proofs(finish=from_now_on)
     stray_artifacts.mark_files(again=chosen.finish)
-    grant_likeness.fill_in()
+    closing.fill_in()
     if chosen.finish:
         former_deliveries.move()
         migrating.use_newest_codec()

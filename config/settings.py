@@ -253,7 +253,7 @@ ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_LOGOUT_REDIRECT_URL = "/accounts/login/"
 # allauth's own would keep addresses in rows beside the account's, and go on sending links to one that was replaced.
-ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "approvals.accounts.password_reset.LinkKeys"  # noqa: S105
+ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "approvals.accounts.sign_ins.LinkKeys"  # noqa: S105
 # Second factors: passkeys sign in alone and always know their owner; recovery codes are shown once.
 MFA_ADAPTER = "config.sign_in.factors.FactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]

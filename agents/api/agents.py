@@ -19,12 +19,11 @@ from agents.definition.decorators import default_of
 from agents.models import TokenScope
 from agents.remote import asking
 from agents.remote import plans as outside
-from agents.runs.known_agents import KnownAgent, known_to
+from agents.runs.query import KnownAgent, known_to
 from agents.work_errors import WorkNotAllowed
 from approvals.gates.lists.queues import seen_by
 from approvals.models import Gate, Tool
-from checkpoints.access.missing_permission import say_missing_permission
-from checkpoints.access.permissions import START_RUN, teams_where
+from checkpoints.access.permissions import START_RUN, say_missing_permission, teams_where
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
 from checkpoints.values.canonical_json import encode_canonical
 

@@ -22,8 +22,7 @@ from approvals.models import Message, MessageAttempt, Webhook
 from approvals.models.webhook import TooManyWebhooks, WebhookRefused
 from approvals.outbound import targets
 from approvals.webhooks import outbox
-from checkpoints.access.missing_permission import say_no_team
-from checkpoints.access.permissions import MANAGE_WEBHOOKS, teams_where
+from checkpoints.access.permissions import MANAGE_WEBHOOKS, say_no_team, teams_where
 from checkpoints.actors import Actor
 
 NONE = "No such webhook"

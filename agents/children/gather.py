@@ -19,9 +19,9 @@ from django.db import transaction
 from agents.definition.agent import ChildResult, ChildRun
 from agents.errors import AgentError, ChildFailed, Suspended
 from agents.models import ChildLink, Memo
-from agents.session import gates_beside, kept_results
+from agents.session import gates_beside, reuse
 from agents.session.run_session import RunSession
-from approvals.engine_rules import children as rules
+from approvals.engine_rules import effects as rules
 from approvals.english import count_of
 from checkpoints import crash_points, store
 from checkpoints.models import Run
@@ -95,7 +95,7 @@ class Gatherer:
             results = [result_of(run) if run.pk in wanted else None for run in found]
         row = Memo(
             run=self.session.run, base=self._base(), step=self.spec.name, name=NAME, digest=digest,
-            result=kept_results.packed("gather()", results, instead=LESS), token=self.session.claim.token,
+            result=reuse.packed("gather()", results, instead=LESS), token=self.session.claim.token,
         )  # fmt: skip
         with transaction.atomic():
             self.session.hold_token()

@@ -21,7 +21,7 @@ from agents.models import ChildLink
 from agents.runs.start import validate_input
 from agents.session import child_runs
 from agents.session.run_session import RunSession
-from approvals.cards.recovery_answers import RecoveryAnswer
+from approvals.cards.answer import RecoveryAnswer
 from approvals.models import Gate
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused

@@ -1,4 +1,7 @@
-"""Validates edited states by the agents' own models; registered with approvals, which may not import agents."""
+"""Validates edited states by the agents' own models; registered with approvals, which may not import agents.
+
+It also finds the agent of a plan on this server: its code, or, for an external agent, its state alone.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,20 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agents.definition import fields
+from agents.definition import fields, registry
 from agents.definition.agent import RunInfo
 from agents.definition.plan_builder import OBSERVED, takes_observed
+from agents.definition.registered import RegisteredAgent
+from agents.remote import plans as outside
 from approvals.cards.card import Card
 from approvals.decisions import validators
 from approvals.decisions.validators import State, StateFault, Validated
 from checkpoints.models import Plan
 
-from . import deployed
+
+def of(plan_id: int) -> RegisteredAgent | None:
+    """Return the agent version of a plan's row; None where it is not deployed here any more."""
+    return registry.plans().get(plan_id) or outside.registered(plan_id)
 
 
 def register() -> None:
@@ -28,7 +36,7 @@ def validate(plan: Plan, state: State) -> Validated | None:
 
     None where this process does not know the agent's version.
     """
-    known = deployed.of(plan.pk)
+    known = of(plan.pk)
     if known is None:
         return None
     try:
@@ -41,7 +49,7 @@ def validate(plan: Plan, state: State) -> Validated | None:
 
 def redraw(plan: Plan, step: str, state: State, observed: Mapping[str, Any]) -> Card | None:
     """Redraw the gate's card for an edited state by its own method, with the values `observed` of the first card."""
-    known = deployed.of(plan.pk)
+    known = of(plan.pk)
     if known is None:
         return None
     spec = known.spec.step(step)

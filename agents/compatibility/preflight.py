@@ -24,7 +24,7 @@ from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.store import Snapshot
 
-from . import deployed
+from . import edited_states
 
 MISSING = "missing"  # pydantic's word for a required field that is not there
 
@@ -62,7 +62,7 @@ def _unknown(name: str) -> str:
 
 def _outside(run: Run, plan: Plan, snapshot: Snapshot | None) -> AgentCode | UnknownCode:
     """Return the facts about an external agent: how its state fits, and whether its program was heard of lately."""
-    known = deployed.of(plan.pk)
+    known = edited_states.of(plan.pk)
     if known is None:
         return UnknownCode(f"An external program registered {plan}, but its plan no longer exists.")
     faults, doubts = _fits(known.agent, snapshot)

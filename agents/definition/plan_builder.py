@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, PydanticUserError, TypeAdapter
 
 from agents.errors import AgentError
-from approvals.engine_rules.gates import DECISION
+from approvals.engine_rules.permissions import DECISION
 from approvals.presentation.text.invisible import pieces
 from checkpoints.models.run import PRIORITIES
 from checkpoints.runs.plans import PlanSpec, StepSpec

@@ -23,7 +23,7 @@ from agents.definition import fields, outputs, registry
 from agents.definition.agent import Agent, AgentType
 from agents.definition.plan_builder import plan_of
 from agents.definition.registered import RegisteredAgent
-from agents.effects.http import trusted
+from agents.effects.classify_failure import trusted
 from agents.errors import AgentError
 from agents.ringing import doorbell
 from approvals.errors import DecisionRefused

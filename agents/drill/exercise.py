@@ -21,11 +21,10 @@ from checkpoints.access.permissions import REWIND_RUN, may_in_team
 from checkpoints.models import Run
 
 from . import compare, kill_moments, record, walk
-from .answers import Answers
 from .children import Seen, Witness, done_in_child, run_in_child
 from .compare import Difference
 from .kill_moments import MOMENTS, UNSAVED, DrillStep
-from .record import DrillRecord
+from .record import Answers, DrillRecord
 from .walk import Aim, Walked
 
 Fates = Counter[tuple[str, str]]  # (effect step, status) -> how often

@@ -20,14 +20,14 @@ from agents.moves import child_orders
 from agents.runner import engine
 from agents.runs.start import start_run, validate_input
 from agents.session import child_runs
-from agents.waits import suspend
+from agents.waits import step_waits
 from approvals.models import Gate
 from approvals.policy import pacing
 from checkpoints.models import Run
 from checkpoints.values.characters import one_line
 
-from .answers import DRILL, Answers, Stuck
 from .children import Seen
+from .record import DRILL, Answers, Stuck
 
 Config = dict[str, Any]
 MOST_TURNS = 2_000
@@ -122,7 +122,7 @@ def _moved(family: Sequence[Run], answers: Answers, seen: Seen | None) -> Gate |
     if wait is None:
         raise Stuck(f"R-{family[0].pk} is waiting, and nothing wakes it: {family[0].reason}")
     if wait.kind == Wait.Kind.TIMER:
-        suspend.wake_now(wait.run, by=DRILL)
+        step_waits.wake_now(wait.run, by=DRILL)
     elif not answers.signal(wait):
         _time_out(wait)
     return None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from agents.models import Effect
-from agents.session import unsettled_effects
+from agents.session import run_path
 from agents.session.run_path import RunPath
 from approvals.engine_rules import effects
 from checkpoints.actors import Actor
 from checkpoints.models import Hold, Run
 from checkpoints.runs.plans import StepSpec
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 
 
 def lock(run: Run) -> None:
@@ -30,7 +30,7 @@ def drop_orders(run: Run) -> None:
 
 def hold(run: Run, path: RunPath, *, by: Actor) -> list[Effect]:
     """Make a hold on the start state of each unsettled effect, which its undo reads; return these, oldest first."""
-    rows = unsettled_effects.of_run(run.pk, path)
+    rows = run_path.of_run(run.pk, path)
     for row in rows:
         reason = f"{row.step} is not settled yet"
         Hold.objects.make(

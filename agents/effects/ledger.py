@@ -3,6 +3,8 @@
 A gate would repeat an effect if it allows it again and it is not on the path to the gate; for a step that performs any
 call of the agent, only the very same call counts. An impact knows more: which results would be reused. For lists, where
 no impact is computed, that takes one statement, and others only where there are such effects.
+
+Also here: the columns of a new row of the effect ledger: its execution and its idempotency key.
 """
 
 from __future__ import annotations
@@ -23,12 +25,13 @@ from django.db.models.functions import Coalesce, NullIf
 
 from agents.models import Effect
 from agents.runs.course import WAY, Course, course_of
+from agents.session.run_session import RunSession
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.cards.likeness import Likeness
 from approvals.consequences.performed import AlikeAsked, DoneAlike, GivenGrant, GivenGrants, PerformedEffect
 from approvals.engine_rules import effects
-from approvals.impact.repeats import titles
+from approvals.impact.performing import titles
 from approvals.impact.result import Repeat
 from approvals.models import Gate
 from approvals.models.outcome import Grant
@@ -36,6 +39,7 @@ from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
+from checkpoints.values import digests
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
 # Only checkpoints of the effect's own run: one that was pruned is missing.
@@ -305,3 +309,24 @@ def _repeat_of(row: Any, again: Action | None, plan: PlanSpec) -> Repeat:
         run=row.run_id, checkpoint=min(row.carried, default=0), at=row.at or row.intended_at,
         done=effects.happened(row), irreversible=row.irreversible,
     )  # fmt: skip
+
+
+def columns(session: RunSession, spec: StepSpec, generation: int) -> dict[str, Any]:
+    """Return the columns of the row for performing `spec` at the head, whether it is performed or taken over.
+
+    Its key is H(run, step, input digest, occurrence, generation), hex.
+    """
+    digest = session.input_digest(spec)
+    occurrence = session.path.occurrences(spec.name, digest)
+    key = digests.of_value(["effect", session.run.pk, spec.name, digest.hex(), occurrence, generation]).hex()
+    return {
+        "run": session.run,
+        "step": spec.name,
+        "key": key,
+        "base": session.snapshot.id,
+        "input_digest": digest,
+        "occurrence": occurrence,
+        "generation": generation,
+        "token": session.claim.token,
+        "irreversible": spec.irreversible,
+    }

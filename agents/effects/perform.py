@@ -6,6 +6,16 @@ next worker comes was left by one that died: nobody knows what happened, and onl
 sent again, under its old key.
 
 Locks are taken in one order, or two workers could deadlock: the effect's row, then a gate's, then the run's.
+
+It also skips an effect whose action people rejected, or answered in its place, while the run goes on.
+
+The checkpoint is no execution of the step, so that nothing is adopted by it and what the step did on another branch is
+not taken for done. The agent was told of the refusal in the gate's own checkpoint.
+
+It also asks for an effect's result when the state may not take the recorded one: it would break the agent's own rules.
+
+The effect happened, so its result is in the ledger before anybody is asked, and it is not performed again. What a
+person enters instead is written to the state; or they change the state first, by an edit, and the result is adopted.
 """
 
 from __future__ import annotations
@@ -13,33 +23,80 @@ from __future__ import annotations
 import structlog
 from django.db import transaction
 
-from agents.definition import outputs
-from agents.errors import EffectFailed, EffectUnknown, InvariantBroken, NotGranted, UpcastFailed
+from agents.definition import fields, outputs
+from agents.errors import EffectFailed, EffectUnknown, InvariantBroken, NotGranted, StepFailed, UpcastFailed
 from agents.gates import preconditions
 from agents.models import Effect
-from agents.session import allowing_gate, translate_history, unsettled_effects
+from agents.session import allowing_gate, run_path, translate_history
 from agents.session.performer import Returned
 from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate, retry
-from approvals.engine_rules import effects, gates
+from approvals.cards import verdicts
+from approvals.cards.action import RESPOND, Action, SettledAction
+from approvals.cards.answer import RecoveryAnswer
+from approvals.engine_rules import effects, permissions
 from checkpoints import crash_points
-from checkpoints.errors import Fenced, NotVerified
+from checkpoints.errors import Fenced, NotVerified, ValueRefused
 from checkpoints.layout.rows import new_id
 from checkpoints.postgresql.prepared_rows import build_insertion
 from checkpoints.runs.plans import StepSpec
 
-from . import (
-    authorize,
-    classify_failure,
-    intent,
-    late_reports,
-    readback,
-    refused_results,
-    skip,
-    takeover,
-    undo_left_behind,
-)
+from . import authorize, classify_failure, ledger, readback, takeover, undo_left_behind
 from .readback import ReadBack
+
+
+def keep(session: RunSession, spec: StepSpec, row: Effect, result: object, error: InvariantBroken) -> bool:
+    """Record that the effect happened, with its result, and ask a person. Returns False: the run waits. Raises Fenced.
+
+    The result, the failure and the question are one transaction.
+    """
+    row.refresh_from_db()  # the transaction that would have saved the state too was rolled back
+    try:
+        with transaction.atomic():
+            row.done(result, by=session.by)
+            ask(session, spec, row, error)
+    except Fenced:
+        readback.done(row, result)
+        raise
+    return False
+
+
+def ask(session: RunSession, spec: StepSpec, row: Effect, error: InvariantBroken) -> None:
+    """Ask for a result of an effect that was done, in the place of one that breaks the state's rules. Raises Fenced."""
+    gave = recovery_gate.choice(
+        RecoveryAnswer.GAVE, "Go on with this result", recovery_gate.result_schema(session, spec)
+    )
+    step = recovery_gate.named(spec)
+    choices = [gave, recovery_gate.choice(RecoveryAnswer.STOP, "Stop the run")]
+    text = (
+        f"{step} is done, under its key {row.key}, and its result is kept. With that result, the state would break its "
+        f"own rules. Enter the result that the run goes on with, or edit the state so that it can take it. {step} is "
+        "not done again."
+    )
+    title, reasons = f"The result of {step} does not fit:", [f"{step} is done and was not undone"]
+    with transaction.atomic():
+        execute.keep(session, spec, error)
+        recovery_gate.ask(
+            session, spec, title, text, choices, reasons=reasons, error=str(error), effect=row, permits=False
+        )
+
+
+def pass_by(session: RunSession, spec: StepSpec, action: Action, settled: SettledAction) -> bool:
+    """Save a checkpoint that skips the effect, with the answer in its place; True if the session goes on."""
+    log.info("effect.passed", step=spec.name, action=action.id, verdict=settled.verdict)
+    try:
+        given = verdicts.written(session.plan, action)
+        writes = {name: fields.dumped(session.agent.State, name, value) for name, value in given.items()}
+    except ValueRefused as error:
+        return execute.failed(session, spec, StepFailed(f"The answer that was given does not fit: {error}"))
+    note = f"{settled.by} rejected it, so it did not run: {settled.reason}"
+    if settled.verdict == RESPOND:
+        note = f"{settled.by} answered instead, so it did not run."
+    try:
+        return session.save("skipped", spec, writes, session.plan.next_after(spec.name), notes=[note])
+    except InvariantBroken as error:
+        return execute.failed(session, spec, error)
+
 
 Status = Effect.Status
 log = structlog.get_logger()
@@ -52,7 +109,7 @@ def perform(session: RunSession, spec: StepSpec) -> bool:
     """
     refused = allowing_gate.refused(session, spec)
     if refused is not None:  # even where it was done before: that is off the path now, and will be undone
-        return skip.pass_by(session, spec, *refused)
+        return pass_by(session, spec, *refused)
     row = newest(session, spec)
     if row is not None and row.adoptable:
         return adopt(session, spec, row)
@@ -81,7 +138,7 @@ def perform(session: RunSession, spec: StepSpec) -> bool:
     if retry.looping(session, spec):
         return False
     # The effect that it replaces is undone first, so that the two are never both done.
-    left = unsettled_effects.due(session.unsettled(), session.plan, about_to=spec.name)
+    left = run_path.due(session.unsettled(), session.plan, about_to=spec.name)
     if left and not undo_left_behind.settle(session, left):
         return False
     if session.attempt > spec.retry + 1:  # attempts at an undo do not count for this effect
@@ -103,7 +160,7 @@ def newest(session: RunSession, spec: StepSpec) -> Effect | None:
 
 def intend(session: RunSession, spec: StepSpec, permit: authorize.EffectPermit, generation: int) -> Effect:
     """Write the intent and consume the grant, under the run's token. Raises Fenced."""
-    columns = intent.columns(session, spec, generation)
+    columns = ledger.columns(session, spec, generation)
     with transaction.atomic():
         row = Effect(pk=session.effect_number(), grant=permit.grant, action=permit.action, **columns)
         row.intended(by=session.by, beside=build_insertion([row]))
@@ -127,7 +184,7 @@ def adopt(session: RunSession, spec: StepSpec, row: Effect, told: outputs.StepOu
         return False
     log.info("effect.adopted", step=spec.name, key=row.key)
     note = f"Done before under the key {row.key[:8]}; its recorded result was reused, nothing was sent."
-    kind = "step" if unsettled_effects.awaited(row, session.path) else "reused"
+    kind = "step" if run_path.awaited(row, session.path) else "reused"
     try:
         with transaction.atomic():
             row.adopted(by=session.by)
@@ -137,7 +194,7 @@ def adopt(session: RunSession, spec: StepSpec, row: Effect, told: outputs.StepOu
         if told is not None:
             raise
         row.refresh_from_db()
-        refused_results.ask(session, spec, row, error)
+        ask(session, spec, row, error)
         return False
     return going
 
@@ -146,7 +203,7 @@ def reopen(session: RunSession, spec: StepSpec, reason: NotGranted) -> bool:
     """Go back to the gate that can give the missing permission; nothing may run. True if the session goes on."""
     log.warning("effect.not_granted", step=spec.name, reason=str(reason))
     outcome = allowing_gate.last_outcome(session, spec)
-    gate = gates.reopened(session.plan, spec.name, outcome.gate.step if outcome is not None else "")
+    gate = permissions.reopened(session.plan, spec.name, outcome.gate.step if outcome is not None else "")
     return session.save("reopen", spec, {}, gate, notes=[str(reason)])
 
 
@@ -236,10 +293,10 @@ def done(session: RunSession, spec: StepSpec, row: Effect, returned: Returned) -
                 beside=returned.beside,
             )
     except Fenced:
-        late_reports.done(row, result)
+        readback.done(row, result)
         raise
     except InvariantBroken as error:
-        return refused_results.keep(session, spec, row, result, error)
+        return keep(session, spec, row, result, error)
     except execute.USELESS_TO_REPEAT as error:
         unusable = EffectUnknown(f"It ran, but what it returned cannot be saved: {error}")
         return not_done(session, spec, row, unusable, error, again=False)
@@ -271,6 +328,6 @@ def not_done(
                 recovery_gate.unknown(session, spec, row, words)
     except Fenced:
         if failed:
-            late_reports.failed(row, words)
+            readback.failed(row, words)
         raise
     return False

@@ -13,7 +13,7 @@ from agents.session import translate_history
 from agents.session.run_path import RunPath
 from agents.session.run_session import RunSession
 from agents.steps import recovery_gate
-from approvals.cards.recovery_answers import RecoveryAnswer
+from approvals.cards.answer import RecoveryAnswer
 from approvals.engine_rules import effects
 from approvals.models import Outcome
 from checkpoints.actors import Actor
@@ -22,7 +22,7 @@ from checkpoints.runs.plans import StepSpec
 from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
-from . import intent
+from . import ledger
 
 
 def origin_of(session: RunSession, spec: StepSpec) -> Effect | None:
@@ -56,7 +56,7 @@ def _taken(session: RunSession, spec: StepSpec, origin: Effect) -> bool:
     output = translate_history.output_of(origin, session.run.plan)
     note = f"Reused from R-{origin.run_id}, done there under the key {origin.key[:8]}; nothing was sent."
     session.hold_token()
-    columns = intent.columns(session, spec, 0)
+    columns = ledger.columns(session, spec, 0)
     result = encode_canonical(outputs.packed(output))
     row = Effect.taken_over(origin, by=session.by, action=origin.action, result=result, **columns)
     going = session.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind="reused")

@@ -12,15 +12,15 @@ from typing import Any
 import structlog
 from django.db import transaction
 
-from agents.children import settling
+from agents.children import orders
 from agents.definition import outputs
 from agents.errors import EffectFailed
 from agents.models import Effect
-from agents.session import translate_history, unsettled_effects
+from agents.session import run_path, translate_history
 from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate, retry
 from agents.steps.invoke import declared
-from approvals.cards.recovery_answers import RecoveryAnswer
+from approvals.cards.answer import RecoveryAnswer
 from approvals.engine_rules import effects
 from checkpoints import crash_points
 from checkpoints.actors import Actor
@@ -30,7 +30,7 @@ from checkpoints.runs.plans import StepSpec
 from checkpoints.store import claims
 from checkpoints.values import digests
 
-from . import classify_failure, hold_left_behind, late_reports, readback
+from . import classify_failure, hold_left_behind, readback
 from .readback import ReadBack
 
 Status = Effect.Status
@@ -39,7 +39,7 @@ log = structlog.get_logger()
 
 def finish(session: RunSession) -> bool:
     """Settle all effects left behind, then end the run in its noted status, if any; True if the session goes on."""
-    if not settle(session, unsettled_effects.due(session.unsettled(), session.plan)) or not settling.settled(session):
+    if not settle(session, run_path.due(session.unsettled(), session.plan)) or not orders.settled(session):
         return False
     ending, reason = session.run.ending, session.run.ending_reason
     by = Actor(session.run.ending_by, session.run.ending_by_name)
@@ -176,7 +176,7 @@ def taken_back(session: RunSession, row: Effect, undo: Effect) -> None:
             row.undone(by=session.by)
             recovery_gate.answered_elsewhere(row, "The worker reported that it was undone.")
     except Fenced:
-        late_reports.undone(row, undo)
+        readback.undone(row, undo)
         raise
 
 

@@ -15,7 +15,7 @@ from django.core.mail import EmailMessage
 from pydantic import BaseModel
 
 from agents import EffectFailed, EffectUnknown
-from agents.effects.http import send, trusted
+from agents.effects.classify_failure import send, trusted
 
 Noun = TypeVar("Noun", bound=BaseModel)
 NEVER_ACCEPTED = (

@@ -15,7 +15,7 @@ from agents.definition.feedback import Words
 from agents.session.run_session import RunSession
 from approvals.cards import answer as answering
 from approvals.cards.action import LATER, RESPOND, SettledAction
-from approvals.engine_rules.gates import DECISION
+from approvals.engine_rules.permissions import DECISION
 from approvals.models import Gate, Outcome
 from approvals.schema import redact
 from checkpoints.values import patch

@@ -12,7 +12,7 @@ from agents.session import reuse
 from agents.session.run_session import RunSession
 from approvals import tools
 from approvals.cards.card import Card, completed
-from approvals.engine_rules import gates
+from approvals.engine_rules import permissions
 from approvals.gates.opening import body_of
 from approvals.models import Gate, Outcome, Policy
 from checkpoints.runs.plans import StepSpec
@@ -42,7 +42,7 @@ def passed(session: RunSession, spec: StepSpec, card: Card | None, took: float) 
 def stands(outcome: Outcome) -> bool:
     """Tell whether the outcome answers its gate once more."""
     grants = outcome.grants.select_related("effect_row")
-    return gates.stands(outcome.kind, (getattr(grant, "effect_row", None) for grant in grants))
+    return permissions.stands(outcome.kind, (getattr(grant, "effect_row", None) for grant in grants))
 
 
 def _same(session: RunSession, spec: StepSpec, card: Card) -> Gate | None:

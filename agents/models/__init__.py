@@ -1,17 +1,11 @@
-from .answer import Answer
 from .child_link import ChildLink
 from .client import Client
 from .effect import Effect
-from .failure import Failure
 from .graph_thread import GraphThread, ThreadCall, ThreadWrite
-from .memo import Memo
 from .open_resource import OpenResource
-from .registration import Registration
-from .signal import Signal
-from .spoken import Spoken
-from .step_checkpoint import StepCheckpoint
-from .token import DeviceRequest, Token, TokenScope
-from .wait import Wait
+from .step_checkpoint import Failure, Memo, Spoken, StepCheckpoint
+from .token import Answer, DeviceRequest, Registration, Token, TokenScope
+from .wait import Signal, Wait
 from .worker import SweeperPass, Worker
 
 __all__ = [

@@ -8,7 +8,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from approvals.engine_rules import children as rules
+from approvals.engine_rules import effects as rules
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
 

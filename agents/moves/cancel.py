@@ -8,10 +8,10 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from agents.children import turns
-from agents.compatibility import deployed
+from agents.compatibility import edited_states
 from agents.definition import registry
 from agents.ringing import doorbell
-from agents.session import child_runs, unsettled_effects
+from agents.session import child_runs, run_path
 from agents.session.run_path import RunPath
 from approvals.gates import closing
 from approvals.models import Gate
@@ -63,7 +63,7 @@ def _cancelled(run: Run, *, by: Actor, reason: str, in_doubt: bool) -> bool:
     asking = Gate.objects.open().filter(run=run)
     gates = {gate.pk: gate for gate in asking.select_for_update().order_by("pk")}
     run.refresh_from_db(from_queryset=Run.objects.select_for_update())
-    if not in_doubt and run.status in Run.LIVE and unsettled_effects.in_doubt(run):
+    if not in_doubt and run.status in Run.LIVE and run_path.in_doubt(run):
         raise InDoubt
     settles = _has_left_something(run)
     if settles and run.ending == Run.Status.CANCELLED:
@@ -85,14 +85,14 @@ def _cancelled(run: Run, *, by: Actor, reason: str, in_doubt: bool) -> bool:
 
 def _has_left_something(run: Run) -> bool:
     """Tell whether a live run has left effects behind, and its code is known here to settle them."""
-    if deployed.of(run.plan_id) is None and registry.way_of(run.plan) is None:
+    if edited_states.of(run.plan_id) is None and registry.way_of(run.plan) is None:
         return False  # no process has the code that could undo anything: holds stay
     return run.status in Run.LIVE and run.head is not None and left_something(run.pk, RunPath.to(run.head))
 
 
 def left_something(run_id: int, path: RunPath) -> bool:
     """Tell whether a run has effects or children off its path that are not settled."""
-    return bool(unsettled_effects.of_run(run_id, path) or child_runs.left_behind(child_runs.of_run(run_id), path))
+    return bool(run_path.of_run(run_id, path) or child_runs.left_behind(child_runs.of_run(run_id), path))
 
 
 def _end_later(run: Run, by: Actor, reason: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from agents.compatibility import deployed
+from agents.compatibility import edited_states
 from agents.definition import registry
 from agents.effects import hold_left_behind
 from agents.errors import ImpactChanged
@@ -67,7 +67,7 @@ def fork(
             next_step=chosen.next_step,
             environment=chosen.environment,
             key=mine,
-            within=known.agent.lasts if (known := deployed.of(chosen.plan.pk)) else None,
+            within=known.agent.lasts if (known := edited_states.of(chosen.plan.pk)) else None,
         )
         queue = registry.queue_for(chosen.plan)
         transaction.on_commit(lambda: doorbell.ring(made.pk, queue, made.priority))

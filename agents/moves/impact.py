@@ -20,9 +20,9 @@ from agents.definition.agent import RunInfo
 from agents.definition.plan_builder import takes_observed
 from agents.effects import takeover
 from agents.models import ChildLink
-from agents.session import child_runs, manual_changes
+from agents.session import child_runs, run_path
 from agents.session.run_path import RunPath
-from approvals.cards.recovery_answers import RecoveryAnswer
+from approvals.cards.answer import RecoveryAnswer
 from approvals.impact import Impact, impact
 from approvals.impact.choices import SavedState
 from approvals.impact.facts import ByHand, MoveTarget, RecordedHistory
@@ -34,7 +34,7 @@ from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import PlanSpec, spec_of
 from checkpoints.store import Snapshot
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 from checkpoints.values import json_pointer
 from checkpoints.values.checkpoint_kinds import STARTED_ANEW, Kind
 from checkpoints.values.patch import Op
@@ -208,7 +208,7 @@ class ImpactReader:
     def _at(self, path: RunPath, next_step: str) -> MoveTarget:
         """Return the end of a path as the target of a move without any change."""
         settled, before = set(path.settled()), self._before(path)
-        by_hand = manual_changes.on(path.places, self.plan)
+        by_hand = run_path.on(path.places, self.plan)
         return MoveTarget(
             run=self.run.pk,
             next_step=next_step,

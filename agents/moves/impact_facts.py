@@ -21,7 +21,7 @@ from agents.session import translate_history
 from agents.session.run_path import RunPath
 from approvals.cards import binding
 from approvals.cards.card import Card
-from approvals.consequences import past_gates
+from approvals.consequences import done_before
 from approvals.engine_rules import effects
 from approvals.impact.facts import ABSENT, EffectFact, Fields, GateFact, GrantFact, Writes
 from approvals.models import Gate
@@ -31,7 +31,7 @@ from checkpoints.models import Plan, Run
 from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.runs.plans import input_digest, spec_of
 from checkpoints.store import executions
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 
@@ -115,7 +115,7 @@ class Lineage:
     @cached_property
     def gates(self) -> list[Any]:
         """Return the gates, each as past_gates has it."""
-        return past_gates.of_lineage(self.run.lineage)
+        return done_before.of_lineage(self.run.lineage)
 
     @cached_property
     def outcomes(self) -> dict[UUID, CheckpointHeader]:

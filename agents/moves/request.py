@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agents.compatibility import deployed, preflight
+from agents.compatibility import edited_states, preflight
 from agents.definition import environment, fields, registry, upcast
 from agents.definition.environment import Environment
 from agents.definition.upcast import UpcastPath
@@ -17,9 +17,9 @@ from agents.errors import FieldError, InputRefused, RewindRefused, UnknownAgent,
 from agents.models import GraphThread
 from agents.session import child_runs, translate_history
 from agents.session.run_path import RunPath
-from approvals.engine_rules import gates
+from approvals.engine_rules import permissions
 from approvals.english import quote_titles
-from approvals.gates import state_secrets
+from approvals.gates import reveal_secret
 from approvals.models import Gate
 from approvals.preflight import RED, AgentCode, check_version
 from checkpoints import store
@@ -117,7 +117,7 @@ def check_asked(run: Run, target: Snapshot, *, fork: bool = False) -> None:
 
 def _may_be_answered(gate: Gate) -> bool:
     """Tell whether a gate lets its run go on, or may still do so."""
-    return gate.status == Gate.Status.OPEN or gate.outcome.kind in gates.AGREED
+    return gate.status == Gate.Status.OPEN or gate.outcome.kind in permissions.AGREED
 
 
 def plan_of(run: Run, target: Snapshot) -> Plan:
@@ -130,7 +130,7 @@ def _patched(run: Run, target: Snapshot, operations: Sequence[Op]) -> dict[str, 
 
     The patch sees placeholders, so that it can neither copy a secret to where it would be shown nor guess at one.
     """
-    veil = state_secrets.of_plan(run.pk, plan_of(run, target))
+    veil = reveal_secret.of_plan(run.pk, plan_of(run, target))
     state: dict[str, Any] = veil.restore(
         patches.apply(list(operations), veil.masked(target.state, named=True)), target.state
     )
@@ -144,7 +144,7 @@ def edited(
 
     With a `way`, the patched state is upgraded to that version. Raises RewindRefused with every error at once.
     """
-    known = deployed.of(plan_id or target.plan_id)
+    known = edited_states.of(plan_id or target.plan_id)
     if known is None:
         raise RewindRefused("This server does not have the agent's version, so it cannot check an edit of its state.")
     try:
@@ -179,7 +179,7 @@ def wanted(
     check_asked(run, target, fork=True)
     recorded = plan_of(run, target)
     plan = _version(recorded, version)
-    known = deployed.of(plan.pk)
+    known = edited_states.of(plan.pk)
     steps = known.spec.steps if known else ()
     way = upcast.way_to(plan.version, recorded, registry.agents()) if plan.pk != recorded.pk else None
     next_step = target.next_step if way is None else way.step(target.next_step)
@@ -200,7 +200,7 @@ def _version(recorded: Plan, version: str) -> Plan:
 
 def _environment(run: Run, plan: Plan, config: Mapping[str, Any] | None) -> Environment:
     """Return the run's own environment, with the fork's configuration over it."""
-    known = deployed.of(plan.pk)
+    known = edited_states.of(plan.pk)
     recorded = environment.recorded(run)
     if config is None or known is None:
         if config:

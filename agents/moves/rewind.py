@@ -18,7 +18,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from agents.compatibility import deployed
+from agents.compatibility import edited_states
 from agents.definition import environment, registry
 from agents.definition.feedback import Words, append_words
 from agents.effects import hold_left_behind
@@ -31,8 +31,7 @@ from approvals.impact import Impact
 from approvals.models import Gate
 from approvals.policy.step_up import Confirmed
 from checkpoints import actors, crash_points, store
-from checkpoints.access.missing_permission import say_missing_permission
-from checkpoints.access.permissions import REWIND_RUN, may_in_team
+from checkpoints.access.permissions import REWIND_RUN, may_in_team, say_missing_permission
 from checkpoints.actors import Actor
 from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
@@ -283,7 +282,7 @@ def _feedback(plan: Plan, words: str, by: User, at: datetime) -> dict[str, Appen
     """Return the words for the list that the agent's gates or validators use, if it has one."""
     if not words:
         return {}
-    known = deployed.of(plan.pk)
+    known = edited_states.of(plan.pk)
     field = next((step.feedback for step in spec_of(plan).steps if step.feedback), "")
     if known is None or not field:
         return {}

@@ -15,20 +15,20 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.access import private, reader_of
-from agents.definition import code_changes, registry
+from agents.definition import registry
 from agents.definition.upcast import version_key
 from agents.errors import FieldError, InputRefused
 from agents.pages.agent_plan import draw_steps
-from agents.runs import stats
-from agents.runs.known_agents import KnownAgent, known_to
+from agents.runs import activity
+from agents.runs.activity import AgentFigures
+from agents.runs.query import KnownAgent, known_to
 from agents.runs.start import start_run
-from agents.runs.stats import AgentFigures
 from agents.serving import missing_workers
 from agents.serving.missing_workers import Service
 from approvals import forms
 from approvals.insights.figures import SPANS
 from approvals.live import page_frame
-from approvals.presentation.decision_form.answer_forms import blank
+from approvals.presentation.decision_form.actions import blank
 from approvals.presentation.decision_form.faults import FormFault, of_form
 from approvals.schema.walk import (
     Schema,
@@ -39,8 +39,7 @@ from approvals.schema.walk import (
     union_branches,
 )
 from checkpoints import actors
-from checkpoints.access.missing_permission import say_missing_permission
-from checkpoints.access.permissions import START_RUN, teams_where
+from checkpoints.access.permissions import START_RUN, say_missing_permission, teams_where
 from checkpoints.errors import PlanChanged, ValueRefused
 from checkpoints.models import Run
 from checkpoints.models.run import PRIORITIES
@@ -61,7 +60,7 @@ def page(request: HttpRequest) -> HttpResponse:
     """Show every agent that the reader may see or start."""
     teams = page_frame.reach_of(request).teams
     known = known_to(request)
-    found = stats.of_agents({agent.name: [plan.pk for plan in agent.plans] for agent in known}, teams)
+    found = activity.of_agents({agent.name: [plan.pk for plan in agent.plans] for agent in known}, teams)
     served = missing_workers.of_plans([plan.pk for agent in known for plan in agent.plans])
     rows = [(agent, figures_context(agent, found[agent.name], served)) for agent in known]
     unread = registry.faults() if request.user.is_staff else []
@@ -75,7 +74,7 @@ def agent(request: HttpRequest, name: str) -> HttpResponse:
     return show(request, _known_or_404(request, name))
 
 
-def figures_context(known: KnownAgent, figures: stats.AgentFigures, served: Mapping[int, Service]) -> dict[str, Any]:
+def figures_context(known: KnownAgent, figures: activity.AgentFigures, served: Mapping[int, Service]) -> dict[str, Any]:
     """Return the context of agents/_figures.html: the numbers, their bars, and the workers. `served` is by plan id."""
     version_of = {plan.pk: plan.version for plan in known.plans}
     late = max(figures.due.items(), key=lambda item: item[1], default=None)
@@ -161,7 +160,7 @@ def show(
     drawn, lanes = draw_steps(known.spec)
     faults = {error["pointer"]: error["message"] for error in errors or []}
     chosen = [FormFault(id=PRIORITY, label="Priority", message=faults.pop(PRIORITY))] if PRIORITY in faults else []
-    found = stats.of_agents({known.name: [plan.pk for plan in known.plans]}, reach.teams)
+    found = activity.of_agents({known.name: [plan.pk for plan in known.plans]}, reach.teams)
     served = missing_workers.of_plans([plan.pk for plan in known.plans])
     form = form_of(known, posted, faults)
     placed = {node.place.pointer for node in form.nodes}
@@ -183,7 +182,7 @@ def _stuck(request: HttpRequest, known: KnownAgent) -> list[int]:
     """List the visible runs that wait for the code they began with, while this version has other code."""
     if known.here is None:
         return []
-    return code_changes.under_way(known.here.spec, among=Run.objects.visible_to(request.user))
+    return registry.under_way(known.here.spec, among=Run.objects.visible_to(request.user))
 
 
 def _starting(known: KnownAgent, reader: User, posted: Mapping[str, str]) -> dict[str, Any]:

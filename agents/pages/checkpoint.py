@@ -21,7 +21,7 @@ from agents.pages.run.inspector import inspector_context, notes_context, picked_
 from agents.pages.run.offered_moves import parse_number
 from agents.pages.run.page import show_run_again
 from approvals.gates import reveal_secret
-from approvals.gates.state_secrets import veil_of
+from approvals.gates.reveal_secret import veil_of
 from approvals.presentation.text import state_tree
 from approvals.views.values import refuse_reveal, show_secret
 from checkpoints import actors, store

@@ -17,13 +17,13 @@ from agents.effects.fates import TimelineMark
 from agents.pages.differences import difference_context
 from agents.pages.run import marks
 from agents.pages.run.marks import format_duration
-from approvals.gates.state_secrets import veil_of
+from approvals.gates.reveal_secret import veil_of
 from approvals.models import Gate, Outcome
 from checkpoints import store
 from checkpoints.errors import NotVerified
 from checkpoints.models import Checkpoint
 from checkpoints.runs.plans import spec_of
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 
 KINDS = {
     "input": marks.GIVEN,

@@ -21,7 +21,7 @@ from agents.pages.run.offered_moves import PREFIX, TypedOrder, order_of
 from approvals import forms
 from approvals.forms import MISSING, ClosedNode, Form, FormField, FormGroup, FormNode, all_nodes
 from approvals.forms.texts import summarise_value
-from approvals.gates.state_secrets import veil_of
+from approvals.gates.reveal_secret import veil_of
 from approvals.policy import step_up
 from approvals.presentation.decision_form.faults import FormFault, of_form
 from approvals.schema.redact import Redaction

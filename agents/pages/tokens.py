@@ -32,8 +32,7 @@ from approvals.models import Policy
 from approvals.policy import step_up
 from approvals.presentation.gate_facts.step_up import asked as password
 from checkpoints import actors
-from checkpoints.access.missing_permission import say_missing_permission
-from checkpoints.access.permissions import START_RUN, own_teams, teams_where
+from checkpoints.access.permissions import START_RUN, own_teams, say_missing_permission, teams_where
 from checkpoints.models import Plan
 from checkpoints.postgresql.sql import make_storable
 

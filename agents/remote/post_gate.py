@@ -31,7 +31,7 @@ from approvals.errors import AskedTooOften, NoSuchPolicy
 from approvals.gates import automatic, opening
 from approvals.gates.opening import NewGate
 from approvals.models import Policy, Tool
-from approvals.policy import authorship, pacing
+from approvals.policy import pacing, separation
 from approvals.schema import validate
 from approvals.schema.walk import with_references
 from approvals.webhooks import outbox
@@ -308,7 +308,7 @@ def _with_authors(new: NewGate) -> NewGate:
     """Return the gate with the authors of the thread that its program named; its run begins here and has none."""
     if not new.run.thread:
         return new
-    return new._replace(authors=authorship.authors(new.run, new.checkpoint, new.step.name, new.card))
+    return new._replace(authors=separation.authors(new.run, new.checkpoint, new.step.name, new.card))
 
 
 def _write_all(prepared: Sequence[_New], gates: Sequence[NewGate], posting: _Posting) -> list[RemoteTurn]:

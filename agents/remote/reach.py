@@ -16,8 +16,7 @@ from django.http import Http404
 from agents.models import Client, Token
 from agents.work_errors import NotExternal, WorkNotAllowed
 from checkpoints.access import token_scope
-from checkpoints.access.missing_permission import say_missing_permission
-from checkpoints.access.permissions import START_RUN, VIEW_RUN, right_in, sees_all
+from checkpoints.access.permissions import START_RUN, VIEW_RUN, right_in, say_missing_permission, sees_all
 from checkpoints.actors import SYSTEM, of_user
 from checkpoints.events import event_log
 from checkpoints.models import Run
@@ -76,7 +75,7 @@ def to_work(run_id: int, *, by: User) -> ReachedRun:
 def note_owner(run: Run, reached: ReachedRun) -> None:
     """Record, in the caller's transaction, that a program of somebody else than who started the run works on it.
 
-    What it writes is then theirs, see approvals.policy.authorship.
+    What it writes is then theirs, see approvals.policy.separation.
     """
     if reached.by != reached.starter:
         record_writer(run, User.objects.get(pk=reached.by))

@@ -13,7 +13,7 @@ from typing import Any
 from agents.definition import fields, outputs
 from agents.definition.agent import Done, Jump
 from agents.definition.registered import RegisteredAgent
-from agents.effects import classify_failure, late_reports, perform, undo_left_behind
+from agents.effects import classify_failure, perform, readback, undo_left_behind
 from agents.errors import EffectFailed, EffectUnknown, OutputRefused, StepFailed
 from agents.models import Effect
 from agents.session.performer import HandOut, Returned
@@ -154,11 +154,11 @@ def late(row: Effect, status: str, written: StepWrites, error: str) -> None:
         _checked(known, known.spec.step(row.step), written, run=row.run)
     if row.undoes is not None:
         if status == DONE:
-            late_reports.undone(row.undoes, row)
+            readback.undone(row.undoes, row)
     elif status == DONE:
-        late_reports.done(row, outputs.packed(outputs.StepOutput(dict(written.writes), written.next_step)))
+        readback.done(row, outputs.packed(outputs.StepOutput(dict(written.writes), written.next_step)))
     elif status == FAILED:
-        late_reports.failed(row, error)
+        readback.failed(row, error)
 
 
 def released(session: RunSession) -> RemoteTurn:

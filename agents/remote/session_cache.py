@@ -24,7 +24,7 @@ from agents.session.heartbeat import ClaimBeat
 from agents.session.performer import HandOut, Performer, Returned
 from agents.session.run_session import ENDED, RunSession
 from agents.work_errors import OutOfTurn, RunEnded, StaleToken, WorkRefused
-from approvals.engine_rules.gates import holds_up
+from approvals.engine_rules.permissions import holds_up
 from approvals.models import Gate
 from checkpoints import store
 from checkpoints.actors import Actor

@@ -15,7 +15,7 @@ from django.db import transaction
 
 from agents.models import Client, Effect, Token
 from agents.runner import engine
-from agents.session import translate_history, unsettled_effects
+from agents.session import run_path, translate_history
 from agents.session.run_session import ENDED, RunSession
 from agents.work_errors import NotClaimable, OutOfTurn, WorkRefused
 from approvals.models import Gate
@@ -120,7 +120,7 @@ def check_next(session: RunSession, step: str, *kinds: str) -> StepSpec:
 
 def check_settled(session: RunSession) -> None:
     """Raise OutOfTurn while the run settles what it left behind."""
-    due = unsettled_effects.due(session.unsettled(), session.plan) if session.run.settling else []
+    due = run_path.due(session.unsettled(), session.plan) if session.run.settling else []
     if due:
         raise first_undone(session, due[0])
 

@@ -21,7 +21,7 @@ from agents.definition import registry
 from checkpoints.models import Plan, Run
 from checkpoints.models.run import RunQuerySet
 
-from . import queues
+from . import doorbell
 
 NOT_QUIET = """NOT EXISTS (
     SELECT FROM unnest(%s::bigint[], %s::bigint[]) AS quiet (run, token)
@@ -86,7 +86,7 @@ def kept_waiting(*, but: Sequence[tuple[int, int]], most: int) -> list[tuple[int
     """
     at_work = Run.objects.filter(status__in=[Run.Status.QUEUED, Run.Status.RUNNING], plan__external=False)
     urgent = at_work.aggregate(least=Min("priority"))["least"]
-    less = next((step for step in queues.STEPS if urgent is not None and step > urgent), None)
+    less = next((step for step in doorbell.STEPS if urgent is not None and step > urgent), None)
     if less is None:
         return []
     since = Now() - Value(LONG)
@@ -105,7 +105,7 @@ def kept_waiting(*, but: Sequence[tuple[int, int]], most: int) -> list[tuple[int
 
 def _urgent_waiting(queue: str) -> int:
     try:
-        length: Any = queues.client().llen(queues.key(queue, 0))
+        length: Any = doorbell.client().llen(doorbell.key(queue, 0))
     except redis.RedisError as error:
         log.warning("redis.silent", error=str(error))
         return 0
@@ -119,7 +119,7 @@ def _due() -> RunQuerySet:
 
 def _count_waiting(names: dict[str, list[int]]) -> dict[str, int]:
     try:
-        return queues.waiting(names)
+        return doorbell.waiting(names)
     except redis.RedisError as error:
         log.warning("redis.silent", error=str(error))
         return {}

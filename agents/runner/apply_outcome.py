@@ -1,7 +1,15 @@
-"""Applies a gate's outcome to its run: the decision closed the gate, the worker writes the rest under its token."""
+"""Applies a gate's outcome to its run: the decision closed the gate, the worker writes the rest under its token.
+
+Of gates that stay open while their run goes on it takes up the outcomes, and it waits where the run depends on one.
+
+An outcome is saved at the head, wherever the run is by then, as a checkpoint of its own that changes nothing about the
+step under way. What a rejection sends the run back from is left behind, and open gates among it are withdrawn.
+The gates of a run that fails here are withdrawn with it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -10,25 +18,77 @@ from django.db import transaction
 from agents.definition.feedback import Words, append_words
 from agents.effects import hold_left_behind
 from agents.errors import InvariantBroken
-from agents.gates import outcome_writes
+from agents.gates import opening, outcome_writes
 from agents.session import gates_beside
 from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate
 from approvals.audit import evidence
-from approvals.engine_rules import gates
+from approvals.engine_rules import permissions
 from approvals.english import quote_titles
 from approvals.models import Gate, Outcome
 from checkpoints import crash_points, store
+from checkpoints.actors import SYSTEM
 from checkpoints.errors import NoSuchCheckpoint, ValueRefused
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
-from checkpoints.store import Snapshot
+from checkpoints.store import Snapshot, claims
+from checkpoints.store.claims import Claim
 from checkpoints.values.characters import one_line
 from checkpoints.values.patch import touched_members
 
-from . import open_gates
-from .apply_recovery import misfit, recover
-from .outcome_words import who, why_ended
+from .apply_recovery import misfit, recover, who, why_ended
+
+
+def beside(session: RunSession) -> list[Gate]:
+    """Return the gates that the run went on from, by when they closed, the open ones last."""
+    asking = session.asking
+    if not asking:
+        return []
+    rows = Gate.objects.select_related("outcome__proposal").filter(run_id=session.run.pk, checkpoint__in=list(asking))
+    found = [gate for gate in evidence.with_end(rows) if asking[gate.checkpoint] == gate.step]
+    return sorted(found, key=lambda gate: (gate.closed_at is None, gate.closed_at, gate.pk))
+
+
+def is_beside(session: RunSession, gate: Gate) -> bool:
+    """Tell whether the run went on from this gate, and its outcome is not on the path."""
+    return session.asking.get(gate.checkpoint) == gate.step
+
+
+def sends_away(rows: Sequence[Gate]) -> Gate | None:
+    """Return the first of these gates whose outcome ends the run, or sends it elsewhere."""
+    closed = (gate for gate in rows if gate.status != Gate.Status.OPEN)
+    return next((gate for gate in closed if gate.outcome.kind not in permissions.AGREED), None)
+
+
+def next_closed(session: RunSession, rows: Sequence[Gate]) -> Gate | None:
+    """Return the gate whose outcome is saved before the next step; None for none.
+
+    A gate that is opened again for an effect comes before all others that were approved.
+    """
+    if session.path.head.kind == "reopen":
+        return sends_away(rows)
+    return next((gate for gate in rows if gate.status != Gate.Status.OPEN), None)
+
+
+def waited_for(session: RunSession, rows: Sequence[Gate]) -> list[Gate]:
+    """Return the open gates that the next step, or the end of the run, waits for."""
+    if session.path.head.kind == "reopen":
+        return []
+    name = session.snapshot.next_step
+    return [gate for gate in rows if permissions.holds_up(session.plan, session.plan.step(gate.step), name)]
+
+
+def wait(session: RunSession, rows: Sequence[Gate], held_by: Sequence[Gate]) -> bool:
+    """Release the run until one of its gates is decided. False where one was closed meanwhile."""
+    reason = f"waits for the decision at {quote_titles([gate.title for gate in held_by])}"
+    return opening.wait_for(session, rows, reason)
+
+
+def fail(claim: Claim, reason: str, *, freeze: bool = False) -> None:
+    """End the run as failed, and withdraw its open gates. Raises Fenced."""
+    with gates_beside.left(claim.run_id, by=SYSTEM, reason=gates_beside.ENDED):
+        claims.release(claim, status="failed", reason=reason, freeze=freeze, by=SYSTEM)
+
 
 Kind = Outcome.Kind
 
@@ -56,7 +116,7 @@ def _written(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) 
     try:
         if gate.kind == Gate.Kind.RECOVERY:
             return recover(session, spec, gate, outcome)
-        if open_gates.is_beside(session, gate):
+        if is_beside(session, gate):
             return _beside(session, spec, gate, outcome)
         return _review(session, spec, gate, outcome)
     except InvariantBroken as error:
@@ -70,7 +130,7 @@ def _beside(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -
     """
     by = who(outcome)
     try:
-        if outcome.kind in gates.AGREED:
+        if outcome.kind in permissions.AGREED:
             writes = outcome_writes.writes(session, gate, outcome)
             return session.save("answered", spec, writes, session.snapshot.next_step, by=by, slice_over=False)
         told = outcome_writes.describe_decision(session, gate, outcome, session.snapshot.state)
@@ -100,7 +160,7 @@ def _broken(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome, e
 
 def _review(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
     by = who(outcome)
-    if outcome.kind in gates.AGREED:
+    if outcome.kind in permissions.AGREED:
         writes = outcome_writes.writes(session, gate, outcome)
         if session.path.head.kind == "reopen":
             return _resume(session, spec, outcome, writes)
@@ -121,9 +181,9 @@ def _resume(session: RunSession, spec: StepSpec, outcome: Outcome, writes: dict[
     An edit of that work's inputs sends the run back to the gate instead, so that the work is undone and done anew.
     """
     by, effect = who(outcome), session.path.head.step
-    asked, since = gates.closed_last(session.path.places, spec.name)
+    asked, since = permissions.closed_last(session.path.places, spec.name)
     changed = touched_members(outcome.state_patch)
-    back = asked is not None and gates.edit_goes_back(session.plan, since, changed)
+    back = asked is not None and permissions.edit_goes_back(session.plan, since, changed)
     target = _target(session, asked.parent) if asked is not None and back else None
     if target is None:
         return session.save("gate", spec, writes, effect, by=by, slice_over=False)
@@ -144,7 +204,7 @@ def _send_back(
     This is one transaction: in between, the run would be at a rejected gate with nothing left to do.
     """
     by, back_to = who(outcome), outcome.back_to or spec.on_reject
-    start = gates.sent_back_to(session.path.places, spec.name, back_to, beside=kind == "answered")
+    start = permissions.sent_back_to(session.path.places, spec.name, back_to, beside=kind == "answered")
     target = _target(session, start and start.parent)
     said = Words(text=outcome.words, by=outcome.by_name or outcome.by, at=outcome.created_at, gate=gate.pk)
     feedback = append_words(session.agent, spec.feedback, [said])

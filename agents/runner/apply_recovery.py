@@ -1,4 +1,7 @@
-"""Applies the answer at a recovery gate: try again, take a result, skip, stop, or settle what was left behind."""
+"""Applies the answer at a recovery gate: try again, take a result, skip, stop, or settle what was left behind.
+
+It also says who decided at a gate, and why a run ended there.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,39 @@ from django.db import transaction
 
 from agents.children import orders
 from agents.definition import outputs
-from agents.effects import hold_left_behind, late_reports, perform, takeover, undo_left_behind
+from agents.effects import hold_left_behind, perform, readback, takeover, undo_left_behind
 from agents.errors import OutputRefused, StepFailed
 from agents.models import Effect
 from agents.session import allowing_gate, child_runs, translate_history
 from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate, repair
-from approvals.cards.recovery_answers import STATUS_BY_ANSWER, TRIED_AGAIN, RecoveryAnswer
+from approvals.cards.answer import STATUS_BY_ANSWER, TRIED_AGAIN, RecoveryAnswer
 from approvals.engine_rules import effects
 from approvals.english import quote_titles
 from approvals.models import Gate, Outcome
-from checkpoints.actors import Actor
+from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import ValueRefused
 from checkpoints.runs.plans import StepSpec
 
-from .outcome_words import name, who, why_ended
+
+def why_ended(outcome: Outcome) -> str:
+    """Say why the run ended at the gate, with the words of whoever ended it."""
+    if outcome.kind == Outcome.Kind.EXPIRED:
+        return "Nobody decided in time"
+    if outcome.kind == Outcome.Kind.WITHDRAWN:
+        return f"The gate was withdrawn: {outcome.words}"
+    return f"Rejected by {name(outcome)}: {outcome.words}" if outcome.words else f"Rejected by {name(outcome)}"
+
+
+def name(outcome: Outcome) -> str:
+    """Return the name of whoever decided."""
+    return outcome.by_name or outcome.by
+
+
+def who(outcome: Outcome) -> Actor:
+    """Return whoever decided; the system where nobody did."""
+    return Actor(outcome.by, outcome.by_name) if outcome.by else SYSTEM
+
 
 Kind = Outcome.Kind
 
@@ -138,7 +159,7 @@ def _happened(session: RunSession, spec: StepSpec, effect: Effect, outcome: Outc
     by = who(outcome)
     if effect.status != Effect.Status.UNKNOWN:
         with transaction.atomic():
-            late_reports.contradicted(effect, Effect.Status.DONE)
+            readback.contradicted(effect, Effect.Status.DONE)
             _aside(session, spec, outcome)
             said = f"{name(outcome)} said that it happened; its worker, that it did not: {effect.error}"
             recovery_gate.quarantine(session, spec, said)

@@ -35,7 +35,7 @@ from checkpoints.store import claims
 from checkpoints.store.claims import Claim, ClaimedRun
 from checkpoints.values import artifacts
 
-from . import apply_outcome, claiming, open_gates, version_upgrade
+from . import apply_outcome, claiming, version_upgrade
 
 HALTED = 5.0  # seconds that a run which was asked to halt is left alone
 HOPELESS = 10  # attempts at the runner's own work, after which the run fails
@@ -132,8 +132,8 @@ def go_on(session: RunSession) -> None:
         if run.settling and _settles_first(run, gate) and not undo_left_behind.finish(session):
             return
         asks = gate is not None and gate.status == Gate.Status.OPEN and not run.settling
-        beside = open_gates.beside(session) if asks else []
-        gate = open_gates.sends_away(beside) or gate
+        beside = apply_outcome.beside(session) if asks else []
+        gate = apply_outcome.sends_away(beside) or gate
         if gate is None or gate.status != Gate.Status.OPEN:
             going = gate is None or apply_outcome.settle(session, gate)
             session.beat.halt |= gate is not None and _past_deadline(session)
@@ -160,12 +160,12 @@ def turns(session: RunSession, going: bool) -> None:
 
 def _past_open_gates(session: RunSession) -> bool:
     """Execute the next step, or first save the outcome of a gate beside it, or wait for one; True if it goes on."""
-    beside = [] if session.run.settling else open_gates.beside(session)
-    closed = open_gates.next_closed(session, beside)
+    beside = [] if session.run.settling else apply_outcome.beside(session)
+    closed = apply_outcome.next_closed(session, beside)
     if closed is not None:
         return apply_outcome.settle(session, closed)
-    held_by = open_gates.waited_for(session, beside)
-    return not open_gates.wait(session, beside, held_by) if held_by else turn(session)
+    held_by = apply_outcome.waited_for(session, beside)
+    return not apply_outcome.wait(session, beside, held_by) if held_by else turn(session)
 
 
 def _settles_first(run: Run, gate: Gate | None) -> bool:
@@ -217,7 +217,7 @@ def freeze(claim: Claim, fault: NotVerified) -> None:
     good = last_good(claim.run_id)
     verdict = f"the last checkpoint that verifies is {good}" if good else "no checkpoint of it verifies"
     try:
-        open_gates.fail(claim, f"{reason[:200]}; {verdict}", freeze=True)
+        apply_outcome.fail(claim, f"{reason[:200]}; {verdict}", freeze=True)
     except Fenced:
         log.info("run.fenced")
 
@@ -240,7 +240,7 @@ def _let_go(claim: Claim, error: Exception) -> None:
     try:
         with transaction.atomic():
             if claim.attempts >= HOPELESS:
-                open_gates.fail(claim, f"The runner failed: {execute.said(error)}")
+                apply_outcome.fail(claim, f"The runner failed: {execute.said(error)}")
             else:
                 execute.queue_again(claim, wait, execute.said(error), by=SYSTEM)
     except Fenced:

@@ -47,7 +47,7 @@ from checkpoints.runs.plans import PlanSpec, spec_of
 from checkpoints.store import Header, Snapshot, claims
 from checkpoints.store.claims import Claim, ClaimedRun
 
-from . import apply_outcome, claiming, open_gates
+from . import apply_outcome, claiming
 
 PERFORMED = (*effects.IN_DOUBT, *effects.LANDED)
 log = structlog.get_logger()
@@ -140,7 +140,7 @@ def _caught_up(session: RunSession) -> bool:
     gate = opening.at_head(session)
     if gate is not None and gate.status != Gate.Status.OPEN and not apply_outcome.settle(session, gate):
         return False
-    while (beside := open_gates.next_closed(session, open_gates.beside(session))) is not None:
+    while (beside := apply_outcome.next_closed(session, apply_outcome.beside(session))) is not None:
         if not apply_outcome.settle(session, beside):
             return False
     if session.snapshot.plan_id != session.run.plan_id:  # sent back to before an earlier upgrade

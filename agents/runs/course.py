@@ -18,7 +18,7 @@ from django.db.models.expressions import RawSQL
 from approvals.engine_rules import effects
 from checkpoints.models import Run
 from checkpoints.store import executions
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 
 # The checkpoints that do not follow the one before them, and the questions at the very end.
 WAY_SQL = """

@@ -29,15 +29,15 @@ from agents.models import SweeperPass
 from agents.moves import cancel as cancelling
 from agents.questions import answering
 from agents.remote import absent_programs
-from agents.ringing import doorbell, due, queues
+from agents.ringing import doorbell, due
 from agents.ringing.ring_pauses import RecentRings
 from agents.runner import version_upgrade
 from agents.threads import saving
-from approvals.assignments import claims, escalating
+from approvals.assignments import claims, reassigning
 from approvals.channels import webhook
 from approvals.decisions.undo_window import settle
 from approvals.models import Escalation, Gate, GateClaim
-from approvals.notifications import notifying
+from approvals.notifications import delivering
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import sealer
 from checkpoints.errors import UnfitDatabase
@@ -45,9 +45,8 @@ from checkpoints.models import Run, Verification
 from checkpoints.postgresql import fitness, xid_offset
 from checkpoints.postgresql.sql import run_sql
 
-from . import health_file, unrun
-from .child_sweep import ChildSweep
-from .timers import wake_timers
+from . import health_file, sweeps
+from .sweeps import ChildSweep, wake_timers
 
 EVERY = 1.0  # seconds between the beginnings of two passes
 AT_ONCE = 200  # runs and gates a pass
@@ -107,7 +106,7 @@ class Sweeper:
             "withdrawn": self.withdraw_gates,
             "alone": self.go_on_alone,
             "resting": saving.rest,
-            "unrun": lambda: unrun.look(AT_ONCE),
+            "unrun": lambda: sweeps.look(AT_ONCE),
         }
         done, faults = dict.fromkeys(parts, 0), []
         with limit_lock_waits(LOCKED):
@@ -167,7 +166,7 @@ class Sweeper:
 
     def ring_for_notices(self) -> int:
         """Ring where people are to be told something; return whether they are. One message is enough for all."""
-        return self.notified.ring_for_each(notifying.waiting(), lambda _: doorbell.ring_for_notices(), most=AT_ONCE)
+        return self.notified.ring_for_each(delivering.waiting(), lambda _: doorbell.ring_for_notices(), most=AT_ONCE)
 
     def upgrade(self) -> int:
         """Wake runs whose version is gone and that can be upgraded; return how many. The others are left alone.
@@ -198,7 +197,7 @@ class Sweeper:
     def expire_gates(self) -> int:
         """Close open gates past their deadline, or escalate them, each in a transaction of its own; return how many."""
         overdue = Gate.objects.overdue().exclude(self._stuck())[:AT_ONCE]
-        return sum(self._closes(gate, partial(escalating.pass_deadline, gate), "gate.not_expired") for gate in overdue)
+        return sum(self._closes(gate, partial(reassigning.pass_deadline, gate), "gate.not_expired") for gate in overdue)
 
     def escalate(self) -> int:
         """Take gates to the next team of their escalation, each in a transaction of its own; return how many."""
@@ -224,7 +223,7 @@ class Sweeper:
 
     def _escalates(self, level: Escalation) -> bool:
         """Tell whether the gate is escalated. One that cannot be is tried again after a pause that doubles."""
-        done = self._tried(partial(escalating.escalate, level), "gate.not_escalated", gate=level.gate_id)
+        done = self._tried(partial(reassigning.escalate, level), "gate.not_escalated", gate=level.gate_id)
         if done is None:
             self.unescalated.rang(level.pk, level.number, time.monotonic())
         return bool(done)
@@ -268,7 +267,7 @@ class Sweeper:
     def _look_for_a_flush(self) -> None:
         """Forget all pauses if the mark in Redis is missing: Redis was emptied, or a worker began and removed it."""
         try:
-            if queues.client().set(queues.MARK, 1, nx=True):
+            if doorbell.client().set(doorbell.MARK, 1, nx=True):
                 self._forget()
         except redis.RedisError as error:
             log.warning("redis.silent", error=str(error))

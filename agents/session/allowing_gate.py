@@ -10,12 +10,12 @@ from django.db.models import F, QuerySet
 from approvals.cards import binding
 from approvals.cards.action import Action, SettledAction
 from approvals.cards.precondition import Precondition
-from approvals.engine_rules import gates, permissions
+from approvals.engine_rules import permissions
 from approvals.models import Outcome
 from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
 from checkpoints.runs.plans import StepSpec
 
-from . import manual_changes
+from . import run_path
 from .run_session import RunSession
 
 
@@ -30,7 +30,7 @@ def last_outcome(session: RunSession, spec: StepSpec) -> Outcome | None:
     # used, the evidence is whole and the token's owner may work on the run is read by each call.
     asked = (session.snapshot.id, spec.name, acting(session, spec))
     if asked not in session.allowing:
-        steps = [spec.name, *gates.allowing(session.plan, spec.name)]
+        steps = [spec.name, *permissions.allowing(session.plan, spec.name)]
         found = _outcomes(session.run.pk, steps, list(session.path.settled()))
         session.allowing = {asked: permissions.last_allowing(found, session.plan, spec, now=asked[2])}
     return session.allowing[asked]
@@ -75,7 +75,7 @@ def may_revise(session: RunSession, spec: StepSpec) -> bool:
 
 def asking_gate(session: RunSession, spec: StepSpec) -> str:
     """Return the gate step to open again for `spec`: the one that asked last on the path."""
-    return gates.asked_last(session.plan, spec.name, session.path)
+    return permissions.asked_last(session.plan, spec.name, session.path)
 
 
 def changed_by_hand(session: RunSession, spec: StepSpec, outcome: Outcome) -> dict[str, dict[str, Any]]:
@@ -84,7 +84,7 @@ def changed_by_hand(session: RunSession, spec: StepSpec, outcome: Outcome) -> di
     By name, each as it was before: {} or {name: value}.
     """
     loose = binding.loose_names(session.plan, gate_step=outcome.gate.step, effect=spec.name)
-    changes = manual_changes.on(session.path.after(outcome.gate.checkpoint) or [], session.plan)
+    changes = run_path.on(session.path.after(outcome.gate.checkpoint) or [], session.plan)
     found = permissions.changed_by_hand(changes, loose)
     return {name: {name: each.before[name]} if name in each.before else {} for name, each in found.items()}
 

@@ -15,7 +15,7 @@ from django.db.models.expressions import RawSQL
 
 from agents.definition import registry
 from agents.models import ChildLink, Effect
-from approvals.engine_rules import children, effects
+from approvals.engine_rules import effects
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql.prepared_rows import prepared_statement
@@ -99,8 +99,8 @@ def family_ids(run_id: int) -> list[int]:
 def stands(row: ChildLink, path: RunPath) -> bool:
     """Tell whether the path counts on a child."""
     next_step = path.head.next_step if path.places else ""
-    begun = children.begun(row.step, next_step, path.kinds_after(row.base), aside=ASIDE)
-    return children.stands(on_path=path.holds(row.landings), begun=begun)
+    begun = effects.begun(row.step, next_step, path.kinds_after(row.base), aside=ASIDE)
+    return effects.stands(on_path=path.holds(row.landings), begun=begun)
 
 
 def left_by(run_id: int, step: str, plan: PlanSpec, path: RunPath) -> list[ChildLink]:
@@ -150,7 +150,7 @@ def acting(ids: Collection[int]) -> list[ChildLink]:
     Also what cannot be undone, since another run of the lineage counts on it, or since it is frozen.
     """
     rows = _with_effects(ChildLink.objects.filter(pk__in=ids))
-    return [row for row in rows if _holds_for(children.may_have_acted, row)]
+    return [row for row in rows if _holds_for(effects.may_have_acted, row)]
 
 
 def undoable(rows: Sequence[ChildLink], run_id: int) -> list[ChildLink]:
@@ -227,7 +227,7 @@ def count_on(ids: Sequence[int]) -> bool:
 
 def is_left(row: ChildLink) -> bool:
     """Tell whether a child, of `of_run`, or a run below it, has something to undo or to stop."""
-    return _holds_for(children.unsettled, row)
+    return _holds_for(effects.unsettled, row)
 
 
 def _holds_for(rule: Callable[..., bool], row: ChildLink) -> bool:

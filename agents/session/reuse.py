@@ -2,6 +2,8 @@
 
 Its recorded output is written again and nothing runs. After an edit only the steps run that read a change; where
 their outputs are the same as before, the steps after them are reused.
+
+It also packs what an execution of a step keeps as a memo, such as the result of a call.
 """
 
 from __future__ import annotations
@@ -9,15 +11,18 @@ from __future__ import annotations
 from typing import Any
 
 import structlog
+from django.conf import settings
 from django.db import transaction
 
 from agents.definition import fields
+from agents.errors import AgentError
 from agents.models import OpenResource
-from approvals.engine_rules import steps
+from approvals.engine_rules import effects
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import executions
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
+from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 from checkpoints.values.ops import Append, Splice
 
@@ -30,10 +35,10 @@ log = structlog.get_logger()
 
 def reused(session: RunSession, spec: StepSpec) -> bool | None:
     """Write the recorded output of this execution; True if the session goes on, None where it has to run."""
-    if steps.runs_anyway(spec, forced=session.path.forced(spec.name)):
+    if effects.runs_anyway(spec, forced=session.path.forced(spec.name)):
         return None
     twin = twin_of(session, spec)
-    if twin is None or twin.kind not in OUTPUT_LANDED or not steps.fits(session.plan, spec, twin.next_step):
+    if twin is None or twin.kind not in OUTPUT_LANDED or not effects.fits(session.plan, spec, twin.next_step):
         return None
     children = [row for row in session.kin_children if twin.id in row.landings]
     if any(row.undone for row in children):  # what the output says of them is no longer so
@@ -51,7 +56,7 @@ def reused(session: RunSession, spec: StepSpec) -> bool | None:
         if not children:
             return session.executed(spec, writes, twin.next_step, **told)
         ids = [row.pk for row in children]
-        session.flush()  # outside, as in agents.children.landing
+        session.flush()  # outside, as in agents.children.orders
         with transaction.atomic():
             session.hold_token()
             landed = child_runs.count_on(ids)
@@ -87,3 +92,18 @@ def _check(session: RunSession, name: str, value: Any) -> None:
         raise ValueRefused(f"/{name}", "is not a field of this version's state")
     if not isinstance(value, (Append, Splice)):
         fields.dumped(session.agent.State, name, value)
+
+
+def packed(call: str, result: Any, *, instead: str) -> bytes:
+    """Return a result as canonical JSON of at most as many bytes as a state may have. Raises AgentError.
+
+    `instead`: what to do where it is larger.
+    """
+    try:
+        content = encode_canonical(result)
+    except ValueRefused as error:
+        where = f"at {error.pointer} " if error.pointer else ""
+        raise AgentError(f"{call}: the result {where}{error.reason}, so it cannot be kept.") from error
+    if len(content) > (most := settings.HOLDPOINT_STATE_LIMIT):
+        raise AgentError(f"{call}: the result has {len(content):,} bytes; {most:,} are the most. {instead}")
+    return content

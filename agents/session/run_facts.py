@@ -23,10 +23,10 @@ from checkpoints.actors import Actor
 from checkpoints.models import Run
 from checkpoints.runs.plans import PlanSpec, StepSpec, input_digest
 from checkpoints.store import Snapshot, executions
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 from checkpoints.values.ops import Append, Splice
 
-from . import child_runs, translate_history, unsettled_effects
+from . import child_runs, run_path, translate_history
 from .run_path import RunPath
 
 OF_HEAD = ("path", "executions", "recorded", "kin_children")  # what is read for one head, and again after a move
@@ -140,7 +140,7 @@ class RunFacts:
 
     def unsettled(self) -> list[Effect]:
         """Return the effects that this run left behind, oldest first."""
-        return unsettled_effects.of_run(self.run.pk, self.path) if self.may_have_left else []
+        return run_path.of_run(self.run.pk, self.path) if self.may_have_left else []
 
     @property
     def may_have_left(self) -> bool:

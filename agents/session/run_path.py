@@ -2,6 +2,17 @@
 
 It is read by one query a session, on first need, and extended by what that saves. A branch that was left by a
 rewind is no part of it; a fork's path begins in the run that it was forked from.
+
+It also finds the effects that a run left behind on abandoned branches, and those that are due to be settled.
+
+An effect whose execution is not on the path to the head is *unsettled*: a later execution of the same step on the same
+input may still adopt it, so it is undone only once nothing ahead can, together with every effect that was made from its
+result. Pure but for one query.
+
+It also finds the changes that people made to a run's state by hand on its path: edits, and the feedback of rewinds.
+
+Nobody approved these. So a permission given before does not hold for what is made from them; see
+approvals.cards.binding.loose_names.
 """
 
 from __future__ import annotations
@@ -9,12 +20,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from approvals.engine_rules import gates, steps
-from checkpoints.errors import NoSuchCheckpoint
+from agents.models import Effect
+from approvals.engine_rules import effects, permissions
+from checkpoints import store
+from checkpoints.errors import NoSuchCheckpoint, NotVerified
+from checkpoints.models import Run
+from checkpoints.runs.plans import PlanSpec
 from checkpoints.store import executions
-from checkpoints.store.header import CheckpointHeader, trace_ancestry
+from checkpoints.store.loading import CheckpointHeader, trace_ancestry
 from checkpoints.values.checkpoint_kinds import ASIDE, MAY_LEAVE_BEHIND, MOVED_BY_PERSON, OUTPUT_LANDED, Kind
 
 FORCING = ("rewind", "repair")  # kinds after which the next step runs whatever is recorded
@@ -148,7 +164,7 @@ class RunPath:
 
     def before_last(self, step: str) -> UUID | None:
         """Return the checkpoint from which `step` was last executed; None where it never was."""
-        started = steps.last_start(self.places, step)
+        started = effects.last_start(self.places, step)
         return started and started.parent
 
     def stands_at(self, checkpoint: UUID) -> bool:
@@ -160,11 +176,71 @@ class RunPath:
 
     def settled(self) -> list[UUID]:
         """Return the checkpoints at which gates were opened that have their outcome on the path, newest first."""
-        return gates.asked_on(self.places)[0][::-1]
+        return permissions.asked_on(self.places)[0][::-1]
 
     def asking(self) -> dict[UUID, str]:
         """Return the gates from which the run went on and whose outcome is not on the path: checkpoint -> step."""
-        return {at: step for step, at in gates.asked_on(self.places)[1].items()}
+        return {at: step for step, at in permissions.asked_on(self.places)[1].items()}
 
     def __iter__(self) -> Iterator[CheckpointHeader]:
         return iter(self.places)
+
+
+def of_run(run_id: int, path: RunPath) -> list[Effect]:
+    """Return the run's unsettled effects, oldest first."""
+    rows = Effect.objects.filter(run_id=run_id, undoes__isnull=True, status__in=effects.OPEN)
+    found = rows.select_related("run").prefetch_related("undos").order_by("pk")
+    return [row for row in found if abandoned(row, path)]
+
+
+def abandoned(row: Effect, path: RunPath) -> bool:
+    """Tell whether an effect is open and off the path. One that the run is at, and asks about, is not."""
+    return effects.left_behind(row, on_path=path.holds(row.landings) or awaited(row, path))
+
+
+def awaited(row: Effect, path: RunPath) -> bool:
+    """Tell whether the run is still at the effect's start, with nothing but recoveries of it since."""
+    after = path.after(row.base)
+    return effects.awaited(row.step, None if after is None else [(place.kind, place.step) for place in after])
+
+
+def in_doubt(run: Run) -> bool:
+    """Tell whether the run is at an effect of which nobody knows yet whether it happened."""
+    rows = list(Effect.objects.filter(run=run, undoes__isnull=True, status__in=effects.IN_DOUBT))
+    return bool(rows) and run.head is not None and any(awaited(row, RunPath.to(run.head)) for row in rows)
+
+
+def due(rows: Sequence[Effect], plan: PlanSpec, *, about_to: str = "") -> list[Effect]:
+    """Return the effects to settle before the effect step `about_to` is performed, or the run ends; newest first."""
+    chosen = effects.due(rows, plan, about_to=about_to)
+    found = {*chosen, *(each for row in chosen for each in effects.made_of(row, rows, plan))}
+    return sorted(found, key=lambda row: row.pk, reverse=True)
+
+
+class ManualChange(NamedTuple):
+    """One checkpoint by which somebody moved the run, the fields that it changed, and their values before."""
+
+    place: CheckpointHeader
+    fields: frozenset[str]
+    before: dict[str, Any]
+
+
+def on(places: Iterable[CheckpointHeader], plan: PlanSpec) -> Iterator[ManualChange]:
+    """Yield a ManualChange for each of these places at which somebody changed the state, in order."""
+    # A gate sends the run back to another step than its own, with the words of whoever decides there.
+    found = [each for each in places if each.kind in MOVED_BY_PERSON and each.step == each.next_step]
+    moved = [(each, each.parent) for each in found if each.parent is not None]
+    store.expect(id for place, parent in moved for id in (place.id, parent))
+    for place, parent in moved:
+        written = _written(place, parent, plan)
+        if written.fields:
+            yield written
+
+
+def _written(place: CheckpointHeader, parent: UUID, plan: PlanSpec) -> ManualChange:
+    try:
+        before, now = store.load_checkpoint(parent), store.load_checkpoint(place.id)
+    except (NoSuchCheckpoint, NotVerified):  # what it changed cannot be known any more, so it may be anything
+        return ManualChange(place, frozenset(name for step in plan.steps for name in step.reads), {})
+    changed = now.differing(before)
+    return ManualChange(place, changed, {name: before.state[name] for name in changed if name in before.state})

@@ -30,7 +30,7 @@ from checkpoints.postgresql.sql import run_sql
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import Header, Snapshot, claims
 from checkpoints.store.claims import Claim
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 from checkpoints.values.characters import one_line
 from checkpoints.values.checkpoint_kinds import EXECUTIONS, OUTPUT_LANDED, Kind
 

@@ -8,13 +8,13 @@ from datetime import timedelta
 import structlog
 from django.db import transaction
 
-from agents.children import gather, landing, settling
+from agents.children import gather, orders
 from agents.children.spawn import Uncalled
 from agents.definition import outputs
 from agents.errors import AgentError, InvariantBroken, Retry, StepFailed, StepTimeout, Suspended
 from agents.models import Failure
 from agents.session.run_session import RunSession
-from agents.waits.suspend import suspend
+from agents.waits.step_waits import suspend
 from approvals.errors import CardRefused
 from checkpoints import crash_points
 from checkpoints.actors import Actor
@@ -45,7 +45,7 @@ def execute(session: RunSession, spec: StepSpec) -> bool:
         output = outputs.checked(session.agent, session.plan, spec, returned.value)
         refused = repair.judged(session, spec, output)
         if not refused:
-            return landing.executed(session, spec, output, returned)
+            return orders.executed(session, spec, output, returned)
     except (Fenced, NotVerified):
         raise
     except Suspended as suspended:
@@ -66,7 +66,7 @@ def _uncalled(session: RunSession, spec: StepSpec, started: Uncalled) -> None:
     if rows := [row for row in started.rows if not row.undone or row.run.frozen]:
         started_otherwise.ask(session, spec, rows)
     else:
-        settling.wait_for(session, [row.pk for row in started.rows])
+        orders.wait_for(session, [row.pk for row in started.rows])
 
 
 def failed(session: RunSession, spec: StepSpec, error: BaseException) -> bool:

@@ -1,9 +1,13 @@
-"""Calls the agent's methods that are no steps: undos, readers, observations and validators."""
+"""Calls the agent's methods that are no steps: undos, readers, observations and validators.
+
+Also here: time limits on the agent's own code.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import structlog
@@ -12,9 +16,29 @@ from agents.definition import fields
 from agents.definition.decorators import MARK, Method, Undo
 from agents.definition.plan_builder import KEY, parameter_names
 from agents.errors import EffectFailed
+from agents.session.heartbeat import HEART, ClaimBeat
 from agents.session.run_session import RunSession
 
-from .time_limits import limited
+from . import alarms
+
+
+@contextmanager
+def limited(beat: ClaimBeat, seconds: float | None) -> Iterator[None]:
+    """Raise StepTimeout inside the block after `seconds`, and again every second while it is swallowed.
+
+    Code that ignores it, or that it cannot reach, is ended by the heartbeat.
+    """
+    if not seconds:
+        yield
+        return
+    alarm = alarms.made(seconds)
+    HEART.limit(beat, seconds, alarm.ring)
+    try:
+        with alarms.armed(alarm):
+            yield
+    finally:
+        HEART.limit(beat, None)
+
 
 log = structlog.get_logger()
 

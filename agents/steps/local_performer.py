@@ -17,9 +17,8 @@ from agents.session.run_session import RunSession
 from checkpoints.errors import Fenced
 from checkpoints.runs.plans import StepSpec
 
-from .invoke import call_about
+from .invoke import call_about, limited
 from .memo import StepMemory
-from .time_limits import limited
 
 log = structlog.get_logger()
 

@@ -23,7 +23,7 @@ from agents.children.spawn import Spawning
 from agents.definition.agent import ChildResult, ChildRun
 from agents.errors import AgentError, RunLost
 from agents.models import Memo
-from agents.session import kept_results
+from agents.session import reuse
 from agents.session.performer import Beside
 from agents.session.run_session import RunSession
 from agents.waits.step_waits import StepWaits
@@ -37,9 +37,8 @@ from checkpoints.values.characters import one_line
 
 from . import refusals
 from .alarms import unalarmed
-from .mid_step import MidStepCheckpoints
+from .mid_step import LiveText, MidStepCheckpoints
 from .open_resources import StepResources
-from .progress import LiveText
 
 log = structlog.get_logger()
 
@@ -68,7 +67,7 @@ class StepMemory:
             if kept is None and not self.session.beat.holds():  # the call would be another worker's to make
                 self._lose()
         if kept is None:
-            made = kept_results.packed(f"once({name!r})", fn(*args), instead="Return less of it.")
+            made = reuse.packed(f"once({name!r})", fn(*args), instead="Return less of it.")
             with unalarmed():
                 kept = self._keep(name, digest, made)
         else:

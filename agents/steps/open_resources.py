@@ -34,7 +34,7 @@ from checkpoints.store import Snapshot
 from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
-from .time_limits import limited
+from .invoke import limited
 
 RUNS = 100  # whose things a process keeps open; of more, those that went on longest ago are closed
 LARGEST = 100_000  # bytes of one description

@@ -12,8 +12,8 @@ from agents.session import allowing_gate, gates_beside, translate_history
 from agents.session.allowing_gate import carried, shown_for
 from agents.session.run_session import RunSession
 from approvals.cards.action import Action
+from approvals.cards.answer import RecoveryAnswer
 from approvals.cards.card import AnswerChoice, Card, Question
-from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.english import count_of, quote_titles
 from approvals.gates import closing
 from approvals.gates.opening import open_gate

@@ -25,7 +25,7 @@ from agents.errors import OutputRefused
 from agents.models import Failure
 from agents.session.run_session import RunSession
 from approvals.cards.action import Action
-from approvals.engine_rules import gates, steps
+from approvals.engine_rules import effects, permissions
 from approvals.english import quote_titles
 from approvals.models import Outcome
 from approvals.schema import redact
@@ -35,7 +35,7 @@ from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.store import executions
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
@@ -103,9 +103,9 @@ def back_to(session: RunSession, spec: StepSpec, ring: int) -> RepairTarget | No
         reading = {at: known[places[at].step] for at in new}
     first = min(found)
     executed = [place.step for place in places[first:] if place.kind in OUTPUT_LANDED]
-    if steps.crosses_final(session.plan, executed, spec):
+    if effects.crosses_final(session.plan, executed, spec):
         return None
-    if places[first].run_id != session.run.pk and gates.asked_on(places[:first])[1]:
+    if places[first].run_id != session.run.pk and permissions.asked_on(places[:first])[1]:
         return None  # a fork, and nobody answers there what the run asked that it came from
     if not Checkpoint.objects.filter(pk=places[first - 1].id).exists():
         return None  # removed by retention

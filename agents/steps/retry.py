@@ -11,7 +11,7 @@ import structlog
 
 from agents.definition.feedback import Words, append_words
 from agents.session.run_session import RunSession
-from approvals.engine_rules import steps
+from approvals.engine_rules import effects
 from approvals.models import Gate
 from checkpoints.runs.plans import StepSpec
 
@@ -38,7 +38,7 @@ def catch(session: RunSession, spec: StepSpec, error: str) -> bool:
 def looping(session: RunSession, spec: StepSpec) -> bool:
     """Ask a person, and return True, if the step ran as often as its loop guard allows. Releases the run to waiting."""
     times = turns(session, spec) if spec.loop_guard else 0
-    if not steps.at_guard(spec, times):
+    if not effects.at_guard(spec, times):
         return False
     session.flush()
     log.warning("step.looping", step=spec.name, times=times)

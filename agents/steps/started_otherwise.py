@@ -12,13 +12,13 @@ from itertools import pairwise
 from agents.models import ChildLink, Effect
 from agents.session import child_runs
 from agents.session.run_session import RunSession
-from approvals.cards.recovery_answers import RecoveryAnswer
+from approvals.cards.answer import RecoveryAnswer
 from approvals.engine_rules import effects
 from approvals.english import count_of, quote_titles
 from approvals.models import Gate
 from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import StepSpec, spec_of
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 from checkpoints.values.checkpoint_kinds import Kind
 
 from . import recovery_gate

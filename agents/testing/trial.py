@@ -20,7 +20,7 @@ from agents.ringing import doorbell
 from agents.runner import engine, version_upgrade
 from agents.runs.start import start_run
 from agents.session import child_runs
-from agents.waits import signals, suspend
+from agents.waits import signals, step_waits
 from approvals.cards.card import Card
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
@@ -213,7 +213,7 @@ class Trial:
     def wake(self) -> Self:
         """Let the time pass for which the run waits."""
         with self._world():
-            suspend.wake_now(self.row, by=actors.SYSTEM)
+            step_waits.wake_now(self.row, by=actors.SYSTEM)
             self._go_on()
         return self
 

@@ -7,7 +7,7 @@ last read or put. Two programs that both go on from one head are so told apart: 
 Nobody tells a checkpointer that an invocation is over, so a thread's run waits once its lease is.
 
 Whose programs wrote a thread, beside who began it, is recorded: they are authors of what its graph asks about. See
-approvals.policy.authorship, which reads these events. An event too many is a person too many who is apart.
+approvals.policy.separation, which reads these events. An event too many is a person too many who is apart.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from psycopg.types.numeric import Int8
 from agents.models import ThreadCall
 from agents.remote.reach import record_writer
 from agents.remote.session_cache import RunCache
-from approvals.policy import authorship
+from approvals.policy import separation
 from checkpoints import crash_points, store
 from checkpoints.actors import SYSTEM
 from checkpoints.errors import Fenced
@@ -276,7 +276,7 @@ def note_writer(owner: Owner, thread: ThreadRun) -> None:
 def take_writers_along(owner: Owner, thread: str, to: str) -> None:
     """Make the authors of a thread those of its copy too."""
     run = Run(team=owner.team, plan=Plan(agent=owner.agent), thread=thread)
-    wrote = {contribution.person for contribution in authorship.contributions(run, UUID(int=0), "")}
+    wrote = {contribution.person for contribution in separation.contributions(run, UUID(int=0), "")}
     for copied in places.of_thread(owner, to)[:1]:
         for person in User.objects.filter(pk__in=wrote - {copied.starter}).order_by("pk"):
             _record(copied, person)

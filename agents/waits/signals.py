@@ -32,7 +32,7 @@ from checkpoints.events import event_log
 from checkpoints.models import Event, Gap, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.store import named_files
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED

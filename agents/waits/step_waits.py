@@ -4,6 +4,8 @@ A step that has to wait ends here, by `Suspended`, and the runner releases the r
 the wait is over the step starts again from its beginning, and a wait that is over returns at once: so what comes before
 it runs again, unless it is kept by `once`. A wait belongs to the checkpoint from which the step was sent on, as a
 result of `once` does, and is known by its kind, its name and its number there.
+
+It also releases a run whose step waits, and ends a wait before its time.
 """
 
 from __future__ import annotations
@@ -19,10 +21,14 @@ from django.utils.functional import cached_property
 from pydantic import TypeAdapter, ValidationError
 
 from agents.definition import fields
-from agents.errors import AgentError, SignalTimeout, StepFailed, Suspended
+from agents.errors import AgentError, RewindRefused, SignalTimeout, StepFailed, Suspended
 from agents.models import Wait
+from agents.session import gates_beside
 from agents.session.run_session import RunSession
-from checkpoints.actors import SYSTEM
+from checkpoints import crash_points
+from checkpoints.actors import SYSTEM, Actor
+from checkpoints.events import event_log
+from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values.characters import one_line
 
@@ -132,3 +138,41 @@ def _typed(kind: Any, name: str, value: Any) -> Any:
     except ValidationError as error:
         wrong = "; ".join(f"{each['pointer'] or '/'}: {each['message']}" for each in fields.errors_of(error))
         raise StepFailed(f"The signal {name} does not fit its type: {wrong}") from error
+
+
+def suspend(session: RunSession, spec: StepSpec, wait: Wait) -> None:
+    """Release the run until the wait is over, and keep the wait, in one transaction. Raises Fenced.
+
+    Under the run's row, which whoever sends a signal locks too: a signal that came meanwhile is found here, and one
+    that comes later finds the run waiting. A wait is no failed attempt.
+    """
+    crash_points.point("before_wait", spec.name)
+    with gates_beside.falling_asleep(session.run, session.asking), transaction.atomic():
+        session.hold_token()
+        wait.head = session.snapshot.id
+        wait.save()
+        came = wait.kind == Wait.Kind.SIGNAL and signals.take(session, wait)
+        session.wait("" if came else words_of(wait), wake_at=None if came else wait.due)
+    crash_points.point("after_wait", spec.name)
+
+
+def words_of(wait: Wait) -> str:
+    """Say what a run waits for."""
+    if wait.kind == Wait.Kind.TIMER:
+        return f"Waits until {wait.due:%Y-%m-%d %H:%M:%S} UTC"
+    return f"Waits for the signal {wait.name}"
+
+
+def wake_now(run: Run, *, by: Actor) -> None:
+    """End the timer that the run waits for, by a person's order. Raises RewindRefused if it waits for none."""
+    with transaction.atomic():
+        run.refresh_from_db(from_queryset=Run.objects.select_for_update(no_key=True).select_related("plan"))
+        wait = Wait.objects.current(run)
+        if wait is None or wait.kind != Wait.Kind.TIMER:
+            raise RewindRefused("This run is not waiting for a time.")
+        crash_points.point("before_wake", wait.step)
+        Wait.objects.filter(pk=wait.pk).update(ended_by=by.id)
+        data = {"step": wait.step, "name": wait.name}
+        event_log.record("timer.skipped", subject=f"run:{run.pk}", run=run, by=by, data=data)
+        run.wake(by=by)
+        crash_points.point("after_wake", wait.step)

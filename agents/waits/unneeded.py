@@ -21,7 +21,7 @@ from checkpoints.models import Run
 from checkpoints.retention.reading import ROW
 from checkpoints.retention.unneeded_rows import Bundle, Row
 from checkpoints.store import executions
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 
 from .signals import SIZE, Execution, execution_of
 

@@ -3,6 +3,8 @@
 Ending one deletes Django's session, which its cookie then no longer opens, and tells the open pages of it at once. No
 messages are pushed to its browser any more. Ending all ends the messages in every other browser, known here or not.
 Sessions from before this list existed have no row in it; "all others" finds them by what they hold.
+
+It also makes the links by which people set a new password: each works once, for PASSWORD_RESET_TIMEOUT seconds.
 """
 
 from __future__ import annotations
@@ -13,15 +15,18 @@ from datetime import timedelta
 from threading import Lock
 from typing import Any
 
+from allauth.account.utils import user_pk_to_url_str
 from cachetools import TTLCache
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.models import Session
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, Max, OuterRef
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
 from django.utils import timezone
 
 from approvals.middleware import PROBED, Respond
@@ -30,6 +35,7 @@ from approvals.sessions import SessionStore, digest_of_key
 from checkpoints import actors
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
+from checkpoints.models import Event
 
 from . import pushed
 
@@ -179,3 +185,21 @@ def name_browser(agent: str) -> str:
     if browser and system:
         return f"{browser} on {system}"
     return browser or system or "Unknown browser"
+
+
+class LinkKeys(PasswordResetTokenGenerator):
+    """Makes the keys of links.
+
+    Django's are void once their person signs in, or their password or address changes. These are too once anything of
+    the account changes: one that was switched off is shut for links of before when it is on again.
+    """
+
+    def _make_hash_value(self, user: Any, timestamp: int) -> str:
+        changed = Event.objects.filter(kind="user.changed", subject=f"user:{user.pk}").aggregate(last=Max("pk"))["last"]
+        return f"{super()._make_hash_value(user, timestamp)}{changed or ''}{'' if user.is_active else 'off'}"
+
+
+def path(user: User) -> str:
+    """Return the path of a new link."""
+    named = {"uidb36": user_pk_to_url_str(user), "key": LinkKeys().make_token(user)}
+    return reverse("account_reset_password_from_key", kwargs=named)

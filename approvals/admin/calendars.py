@@ -15,8 +15,7 @@ from django.utils import timezone
 
 from approvals.models import Calendar
 from approvals.models.assignments.calendar import office_hours
-from approvals.policy.calendars import public_holidays
-from approvals.policy.working_time import DAYS, read_hours
+from approvals.policy.working_time import DAYS, public_holidays, read_hours
 from approvals.policy_changes import changes
 from checkpoints import actors
 from checkpoints.admin.base import ModelAdmin, ModelForm

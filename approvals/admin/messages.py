@@ -19,7 +19,7 @@ from django.shortcuts import get_object_or_404, redirect
 from approvals.models import ChannelState, Message, Webhook
 from approvals.models.notifications.channel_state import number_in
 from approvals.notifications import channel, log
-from approvals.notifications.message import NoticeKind
+from approvals.notifications.building import NoticeKind
 from checkpoints import actors
 from checkpoints.admin.base import (
     ReadOnlyAdmin,

@@ -16,7 +16,7 @@ from django.utils.html import format_html_join
 from django.utils.safestring import mark_safe
 
 from approvals.models import Policy, PolicyChange
-from approvals.policy import enough_reviewers, last_gates, required
+from approvals.policy import enough_reviewers, pacing, required
 from approvals.policy.rules import stage_words
 from approvals.policy.rules.stage_words import Names
 from approvals.policy.rules.written import Directory
@@ -204,7 +204,7 @@ def warn_about_policy(request: HttpRequest, policy: Policy) -> None:
     own, names = required.own(policy), Names.of(policy)
     rules = required.rules_of(policy.rules)
     lines = [enough_reviewers.tight(policy, needs, names) for needs in [own, *(rule.applied(own) for rule in rules)]]
-    lines += last_gates.warnings(policy)
+    lines += pacing.warnings(policy)
     for words in dict.fromkeys(filter(None, lines)):
         messages.warning(request, words)
 

@@ -14,12 +14,12 @@ from django.utils.text import format_lazy
 from approvals.models import Policy
 from approvals.models.policy import PAUSE, SAMPLE, SETTINGS, people_named
 from approvals.policy import enough_reviewers, required
-from approvals.policy.escalation import MOST, Level, lines
+from approvals.policy.required import MOST, Level, lines
 from approvals.policy.rules import written
 from approvals.policy.rules.written import Directory, WrongText
 from approvals.policy_changes import changes
+from approvals.policy_changes.changes import in_force
 from approvals.policy_changes.simulation import simulate
-from approvals.policy_changes.vouched import in_force
 from checkpoints.admin.base import VersionedForm
 from checkpoints.admin.durations import HOW, Duration, parse_duration
 
@@ -48,7 +48,7 @@ stages = ["2 of Finance", "1 of Legal"]
 
 
 class EscalationField(forms.CharField):
-    """Levels of an escalation, stored as approvals.policy.escalation says."""
+    """Levels of an escalation, stored as approvals.policy.required says."""
 
     def __init__(self, **options: Any) -> None:
         box = forms.Textarea(attrs={"rows": 3, "cols": 60})

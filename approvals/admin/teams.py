@@ -23,7 +23,7 @@ from django.utils.safestring import SafeString
 
 from checkpoints import actors
 from checkpoints.access import permissions as may
-from checkpoints.access.missing_permission import IN_TEAMS as IN_TEAMS
+from checkpoints.access.permissions import IN_TEAMS as IN_TEAMS
 from checkpoints.access.permissions import is_superuser
 from checkpoints.admin.base import Mixed, ModelForm
 from checkpoints.events import event_log

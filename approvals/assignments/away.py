@@ -1,6 +1,6 @@
 """Times away: somebody is out of office, and names who decides for them meanwhile, for all gates or some.
 
-The delegate gets what the person may do in their own name, and no more, see approvals.models.assignments.delegation.
+The delegate gets what the person may do in their own name, and no more, see approvals.models.assignments.reviewers.
 """
 
 from __future__ import annotations

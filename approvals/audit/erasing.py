@@ -7,8 +7,7 @@ from django.db import transaction
 
 from approvals.errors import Refused
 from checkpoints import actors
-from checkpoints.access.missing_permission import say_missing_permission
-from checkpoints.access.permissions import ERASE_TEXT, may_in_team
+from checkpoints.access.permissions import ERASE_TEXT, may_in_team, say_missing_permission
 from checkpoints.events import event_log
 from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Event, EventText, Hold, Run

@@ -2,15 +2,20 @@
 
 An agent's gate step returns a card that may be sparse; `completed` fills in what the plan and the saved state know
 better (arguments, schema, undo, what is allowed), so that what is shown is what is saved.
-"""
+
+It also reads cards from the bytes in which they are saved. A card never changes, so a process reads the same bytes
+once."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from operator import itemgetter
+from threading import RLock
 from typing import Any, NotRequired, TypedDict, TypeVar
 
+from cachetools import LRUCache, cached
 from django.utils.functional import cached_property
 
 from approvals.errors import CardRefused
@@ -19,6 +24,7 @@ from approvals.schema.redact import Source
 from approvals.schema.walk import Schema, move_schema
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values import json_pointer
+from checkpoints.values.canonical_json import decode_canonical
 
 from . import action, amount, chart, precondition, quote
 from .action import Action
@@ -321,3 +327,22 @@ def _schema_faults(card: Card, *, recovery: bool) -> list[str]:
     choices = card.question["choices"] if card.question and not recovery else []
     asked += [(f"the value of {each.get('id')!r}", each["schema"]) for each in choices if each.get("schema")]
     return [f"the schema of {whose} is unsound: {wrong}" for whose, part in asked if (wrong := validate.unusable(part))]
+
+
+MARKS = (b'"writeOnly":true', b'"password"')  # as canonical JSON has them, see approvals.schema.walk.is_secret
+READ = 2_000_000  # bytes of cards that a process caches; the decoded values take some ten times as much
+
+
+def card_of(body: bytes, *, external: Callable[[], bool]) -> Card:
+    """Return the card in a gate's or a proposal's canonical JSON. Many readers share it: nobody may change its values.
+
+    `external` tells whether its plan is an external program's, by the plan's row. It is asked only where something in
+    the card may be marked as secret, so that most cards are read without that row.
+    What a reader may see of it is no part of it, and is decided for each request.
+    """
+    return _read(body, any(mark in body for mark in MARKS) and external())[0]
+
+
+@cached(LRUCache(READ, itemgetter(1)), lock=RLock())
+def _read(body: bytes, external: bool) -> tuple[Card, int]:
+    return Card.from_json(decode_canonical(body), external=external), len(body)

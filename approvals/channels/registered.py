@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from approvals.notifications import channel, log
 
-from . import browsers, slack_errors, webhook
-from .receipts import ITS
+from . import browsers, slack_api, webhook
 from .slack import SlackChannel
-from .teams import Teams
+from .team_channels import Teams
+from .texts import ITS
 from .web_push import UNKNOWN, WebPush
 
 # Code -> words, as a part of a sentence, beside those of approvals.notifications.log.
@@ -27,7 +27,7 @@ WORDS = {
 def register() -> None:
     """Add all of them, and their words, once a process."""
     unreached = {f"{ITS}{word}": log.WORDS[word] for word in channel.UNREACHED}
-    log.WORDS.update(unreached | WORDS | slack_errors.WORDS)
+    log.WORDS.update(unreached | WORDS | slack_api.WORDS)
     channel.register(SlackChannel())
     channel.register(Teams())
     channel.register(WebPush())

@@ -18,14 +18,13 @@ from django.contrib.auth.models import User
 from django.db.models.functions import Now
 
 from approvals.models import ChannelAddress
+from approvals.notifications.building import NoticeKind, NoticeMessage
 from approvals.notifications.channel import NoticeAddress, NoticeChannel, Receipt, Result
-from approvals.notifications.message import NoticeKind, NoticeMessage
-from approvals.outbound import signing
+from approvals.outbound import sending
 
-from .readers import of_teams, zone_of
-from .slack_api import Slack
+from .slack_api import UNCHANGEABLE, Slack, refused
 from .slack_blocks import body_of
-from .slack_errors import UNCHANGEABLE, refused
+from .texts import of_teams, zone_of
 
 NAME = "slack"
 IN_SLACK = re.compile(r"[UWCGD][A-Z0-9]{5,}")  # the id of a person or a channel
@@ -74,7 +73,7 @@ class SlackSender:
     def send(self, message: NoticeMessage, to: NoticeAddress, *, key: str, earlier: str = "") -> Receipt:
         """Send one message, or change the earlier ones where the gate has ended."""
         if to.team is not None and not IN_SLACK.fullmatch(to.value):
-            url = signing.unseal(to.value)
+            url = sending.unseal(to.value)
             return self.slack.post(url, body_of(message, to.zone)) if url else Receipt(Result.REFUSED, "secret_lost")
         if not settings.HOLDPOINT_SLACK_TOKEN:
             return refused("not_authed")

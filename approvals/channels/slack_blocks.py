@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from approvals.notifications.message import MessageFact, NoticeMessage
+from approvals.notifications.building import MessageFact, NoticeMessage
 
 from .texts import facts, fitting, heading
 

@@ -10,14 +10,12 @@ from typing import Any
 from django.conf import settings
 
 from approvals.accounts import pushed
+from approvals.notifications.building import NoticeKind, NoticeMessage, Urgency
 from approvals.notifications.channel import NoticeAddress, NoticeChannel, Receipt, Result
-from approvals.notifications.message import NoticeKind, NoticeMessage, Urgency
 from approvals.outbound import sending
 
 from . import vapid
-from .readers import zone_of
-from .receipts import receipt
-from .texts import facts, heading, shortened
+from .texts import facts, heading, receipt, shortened, zone_of
 
 NAME = pushed.CHANNEL
 GONE = frozenset({404, 410})  # RFC 8030, 7.3: the subscription has expired or was removed

@@ -17,7 +17,7 @@ from approvals.models.notifications.channel_state import channel_of, number_in
 from approvals.models.webhook import GONE, SECRET_LOST
 from approvals.notifications import delivering
 from approvals.notifications.channel import MessageChannel, Receipt, Result
-from approvals.outbound import sending, signing
+from approvals.outbound import sending
 from approvals.webhooks import outbox
 
 SLICE = 2.0  # seconds of sending
@@ -46,7 +46,7 @@ class WebhookChannel(MessageChannel):
         """Sign one message, by its id `key`, and send it."""
         if not self.secrets:
             return Receipt(Result.LATER, SECRET_LOST)
-        signed = signing.headers(key, body, at=datetime.now(UTC), by=self.secrets)
+        signed = sending.headers(key, body, at=datetime.now(UTC), by=self.secrets)
         came = sending.send(self.webhook.url, body, signed)
         result = Result.SENT if came.delivered else Result.GONE if came.word == GONE else Result.LATER
         return Receipt(result, came.word, retry_after=came.retry_after, answer=came.status)

@@ -12,7 +12,7 @@ from approvals.errors import DecisionRefused
 from approvals.impact import Impact
 from approvals.impact.result import Repeat
 
-from . import sentences
+from . import verbs
 
 
 class ConsequencesChanged(DecisionRefused):
@@ -58,7 +58,7 @@ class RepeatNotConfirmed(DecisionRefused):
 
     def __init__(self, repeats: Sequence[Repeat], *, run: int) -> None:
         self.repeats = list(repeats)
-        said = [sentences.told(each, at=_moment(each.at), here=run) for each in self.repeats]
+        said = [verbs.told(each, at=_moment(each.at), here=run) for each in self.repeats]
         super().__init__(" ".join([*said, "Confirm that, or choose another decision."]))
 
     def facts(self) -> dict[str, Any]:

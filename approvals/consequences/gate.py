@@ -12,15 +12,15 @@ from django.utils.functional import cached_property
 from approvals.cards import binding
 from approvals.cards.action import Action
 from approvals.cards.card import Card
-from approvals.engine_rules import gates
+from approvals.engine_rules import permissions
 from approvals.impact import Impact, impact
 from approvals.impact.choices import GateChoices, SavedState
 from approvals.impact.facts import ABSENT, GateFact, GrantFact, MoveTarget, RecordedHistory
-from approvals.impact.repeats import repeats
+from approvals.impact.performing import repeats
 from approvals.models import Gate
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 from checkpoints.values import json_pointer, patch
 from checkpoints.values.ops import DROP
 from checkpoints.values.patch import Op
@@ -103,7 +103,7 @@ class GateImpacts:
 
     def back(self, step: str) -> Impact:
         """Preview a rejection that sends the run back to `step`."""
-        start = gates.sent_back_to(self.history.places, self.fact.step, step, beside=self.fact.beside)
+        start = permissions.sent_back_to(self.history.places, self.fact.step, step, beside=self.fact.beside)
         before = self._before(start)
         return self._told(self.choices.going_back(step, before=before))
 

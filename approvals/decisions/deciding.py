@@ -35,7 +35,7 @@ from approvals.gates.opening import raised
 from approvals.gates.projection import PendingVote, judged, look_again, project
 from approvals.gates.reading import GateReading, read
 from approvals.models import Decision, Gate, GateClaim, Proposal
-from approvals.models.assignments import ending
+from approvals.models.assignments import claim
 from approvals.policy import required, second_look, step_up
 from approvals.policy.bulk import NotTogether
 from approvals.policy.step_up import Confirmed
@@ -49,8 +49,7 @@ from checkpoints.values.canonical_json import encode_canonical
 from . import edit_state
 from .decision_impact import impact_of, most_of
 from .edit import NextProposal
-from .lost_race import lost_race
-from .prepared_decision import PreparedDecision, prepare
+from .prepared_decision import PreparedDecision, lost_race, prepare
 from .submission import Submission, Verdict, added, back_to, check_key
 
 
@@ -203,7 +202,7 @@ def _follow(prepared: PreparedDecision, ballot: PendingVote, decision: Decision,
     told = gate.entry("gate.decided", by=actors.of_user(decision.user), data=data, text=submission.comment)
     votes = [*(each for each in ballot.others if each.rejects or not prepared.next), decision]
     verdict = judged(gate, needs, votes, now=ballot.now)
-    beside = ending.with_vote(gate.pk, by=decision.user_id)
+    beside = claim.with_vote(gate.pk, by=decision.user_id)
     project(gate, proposal, needs, votes, verdict, told=[told], beside=beside)
 
 

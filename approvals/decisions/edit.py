@@ -2,11 +2,16 @@
 
 Edits of what the gate does not offer are refused first. The rest goes to the agent's own validator as a whole state,
 and its normal form is what others see, what is hashed and what runs.
+
+It also checks which files an edit may bring in, and which a gate may hand out.
+
+A reference is a digest, and digests get around. So an edit may name files that the gate's state or the current proposal
+names already, and files uploaded at this very gate; anything else would hand out a file to whoever knows its digest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -14,12 +19,15 @@ from typing import Any, Self
 from approvals.cards.action import Action, editable, pinned_faults
 from approvals.cards.card import Card, scrubbed, state_veil
 from approvals.errors import EditRefused, Invalid, Problem, make_problem
-from approvals.models import Decision, Gate, Proposal
+from approvals.models import Decision, Gate, Proposal, Upload
 from approvals.schema import validate
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan
+from checkpoints.retention import stray_artifacts
 from checkpoints.runs.plans import StepSpec, spec_of
-from checkpoints.values import json_pointer, patch
+from checkpoints.values import artifacts, json_pointer, patch
+from checkpoints.values.artifacts import MARK, Reference
+from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.patch import Op
 
 from . import validators
@@ -235,3 +243,36 @@ def redrawn(current: CurrentProposal, state: dict[str, Any]) -> Card:
         return replace(card, amount="")
     words = scrubbed(anew, state_veil(spec_of(current.plan)).words(state))
     return replace(card, title=words.title, summary=words.summary, amount=words.amount)
+
+
+FOREIGN = "This file was not uploaded here; choose it in the form."
+GONE = "This file is not kept any more; choose it again."
+
+
+def refuse_foreign(gate: Gate, standing: Proposal, saved: Mapping[str, Any], *wanted: Any) -> None:
+    """Raise Invalid where any of these values names a file that is neither there already nor uploaded here."""
+    found = [each for value in wanted for _, each in artifacts.references(value)]
+    known = [each for value in (saved, standing.content) for _, each in artifacts.references(value)] if found else []
+    there = {_content(each) for each in known}
+    new = [each for each in found if _content(each) not in there]
+    digests = {str(each[MARK]) for each in new} - {str(each[MARK]) for each in known}
+    if digests and digests - Upload.objects.of(gate, digests):
+        raise Invalid([make_problem(FOREIGN)])
+    if artifacts.missing(new):
+        raise Invalid([make_problem(GONE)])
+
+
+def referenced(digest: str, *values: Any) -> Reference | None:
+    """Find the first well-formed reference to this content in any of these values."""
+    found = (each for value in values for _, each in artifacts.references(value))
+    return next((each for each in found if each[MARK] == digest and artifacts.is_reference(each)), None)
+
+
+def named_in() -> Iterator[Iterable[bytes]]:
+    """Yield the digests of uploads that a prune spares, since they may still be written into a state."""
+    yield (encode_canonical({MARK: each}) for each in stray_artifacts.column(Upload.objects.needed(), "digest"))
+
+
+def _content(reference: Reference) -> tuple[str, str]:
+    """Return the digest and the size that a reference names."""
+    return str(reference[MARK]), repr(reference.get("size"))

@@ -11,7 +11,7 @@ from typing import Any
 
 from approvals.cards import answer as answering
 from approvals.cards.card import Card, state_veil
-from approvals.engine_rules.gates import DECISION
+from approvals.engine_rules.permissions import DECISION
 from approvals.errors import EditRefused, Invalid, Problem, make_problem
 from approvals.models import Gate
 from approvals.schema import redact

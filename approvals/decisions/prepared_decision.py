@@ -2,6 +2,8 @@
 
 A decision is prepared before its recording takes the gate's row, and for a preview, which is therefore refused where
 the decision would be.
+
+It also explains why a decision came too late, and what has changed since its sender looked.
 """
 
 from __future__ import annotations
@@ -14,9 +16,22 @@ from django.contrib.auth.models import User
 
 from approvals.cards import answer as answering
 from approvals.cards.action import APPROVE, is_empty
-from approvals.cards.card import Card
+from approvals.cards.binding import Row, body_rows
+from approvals.cards.card import Card, state_veil
 from approvals.cards.verdicts import ActionVerdicts
-from approvals.errors import CannotResume, EditRefused, Invalid, NotAllowed, TokenMayNotDecide, make_problem
+from approvals.errors import (
+    AlreadyDecided,
+    CannotResume,
+    DecisionRefused,
+    EditRefused,
+    GateExpired,
+    GateWithdrawn,
+    Invalid,
+    NotAllowed,
+    StaleGate,
+    TokenMayNotDecide,
+    make_problem,
+)
 from approvals.gates import preflight_facts as preflights
 from approvals.gates.projection import PendingVote
 from approvals.gates.reading import GateReading
@@ -25,13 +40,51 @@ from approvals.policy import authority, required
 from approvals.policy.requirements import Requirements
 from checkpoints import actors
 from checkpoints.access import token_scope
+from checkpoints.runs.plans import spec_of
 from checkpoints.values import json_pointer, patch
 from checkpoints.values.patch import are_same
 
-from . import edit, edit_state, per_action, uploads
+from . import edit, edit_state, per_action
 from .edit import CurrentProposal, NextProposal
-from .lost_race import lost_race
 from .submission import Submission, Verdict, check_form
+
+
+def lost_race(reading: GateReading, seen: bytes) -> DecisionRefused | None:
+    """Return the refusal of a decision on the proposal with the digest `seen`; None where it is still in time.
+
+    Judges the gate as it was read, so read it again first.
+    """
+    gate, proposal = reading.gate, reading.proposal
+    if gate.status == Gate.Status.WITHDRAWN:
+        return GateWithdrawn(gate.outcome.words)
+    if gate.status == Gate.Status.EXPIRED:
+        return GateExpired()
+    if gate.status == Gate.Status.DECIDED:
+        outcome = gate.outcome
+        return AlreadyDecided(outcome.by_name or outcome.by, outcome.get_kind_display())
+    if gate.deadline and gate.deadline <= reading.now:
+        return GateExpired()
+    if bytes(proposal.digest) == seen:
+        return None
+    answered = proposal.card.label_of(proposal.content["answer"])
+    return StaleGate(changes_since(gate, seen), proposal.by_name, answered)
+
+
+def changes_since(gate: Gate, seen: bytes) -> list[Row]:
+    """List what changed in the proposal since the version with the digest `seen`; [] for an unknown digest."""
+    looked_at = gate.proposals.filter(digest=seen).first()
+    return between(gate, looked_at, gate.standing()) if looked_at else []
+
+
+def between(gate: Gate, looked_at: Proposal, current: Proposal) -> list[Row]:
+    """List what differs between two versions of what the gate asks, with secrets masked."""
+    card, rows = current.card, body_rows(looked_at.content, current.content)
+    patches = [looked_at.state_patch, current.state_patch]
+    if any(edit_state.beyond(card, each) for each in patches):
+        before, after = (patch.apply(each, gate.saved.state) for each in patches)
+        rows += [{"of": edit_state.PART, **row} for row in edit_state.rows_beyond(card, before, after)]
+    return edit_state.hidden(rows, card, state_veil(spec_of(gate.run.plan), card))
+
 
 UNFILLED = "Fill this in: nothing can be approved without it."
 UNCHANGED = "Change this value: the agent says that it cannot go on with it as it is."
@@ -92,7 +145,7 @@ def prepare(reading: GateReading, submission: Submission, *, by: User) -> Prepar
     needs = will_need = required.of(proposal, gate.policy)
     if following is not None:  # what its values need, and all that the current one needs
         after = patch.apply(following.patch, gate.saved.state)
-        uploads.refuse_foreign(gate, proposal, gate.saved.state, following.card.to_json(), following.answer, after)
+        edit.refuse_foreign(gate, proposal, gate.saved.state, following.card.to_json(), following.answer, after)
         known = required.gate_facts(gate.run, gate.step, asked_by=gate.asked_by, attempt=gate.attempt)
         will_need = required.asked(gate.policy, following.card, known, before=needs)
     return PreparedDecision(

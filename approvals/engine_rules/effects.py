@@ -1,12 +1,19 @@
-"""Rules for effects: adopting, asking, leaving behind, settling and undoing."""
+"""Rules for effects: adopting, asking, leaving behind, settling and undoing.
+
+Also here: rules for steps: reuse, loop guards, and the irreversible steps that a repair does not redo.
+
+Also here: rules for the runs that a step starts: gathering their results, and what a run's path counts on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence, Set
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from checkpoints.runs.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.store.loading import CheckpointHeader
+from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
 LANDED = ("done", "kept")  # a later execution may adopt these
 IN_DOUBT = ("intended", "unknown")  # nobody knows yet whether it happened
@@ -170,3 +177,91 @@ def made_of(row: Row, left: Sequence[Row], plan: PlanSpec) -> list[Row]:
     """List the later effects left behind that depend on the result of `row`: they are settled with it."""
     of = plan.dependents(row.step) if any(step.name == row.step for step in plan.steps) else set()
     return [each for each in left if each.id > row.id and each.step in of]
+
+
+def runs_anyway(spec: StepSpec, *, forced: bool) -> bool:
+    """Tell whether a plain step runs despite a recorded output: a person sent the run to it, or it reads the world."""
+    return forced or spec.reads_world
+
+
+def fits(plan: PlanSpec, spec: StepSpec, next_step: str) -> bool:
+    """Tell whether a recorded output fits this plan, in which the step may lead elsewhere."""
+    return next_step in plan.successors(spec.name)
+
+
+def last_start(path: Iterable[CheckpointHeader], step: str) -> CheckpointHeader | None:
+    """Return the last execution of a step, to whose start the run is sent back; None where it never ran."""
+    return next((place for place in reversed([*path]) if place.step == step and place.kind in OUTPUT_LANDED), None)
+
+
+def at_guard(spec: StepSpec, times: int) -> bool:
+    """Tell whether a person is asked before the step, which ran `times` times on this path, runs again."""
+    return bool(spec.loop_guard) and times >= spec.loop_guard
+
+
+def crosses_final(plan: PlanSpec, executed: Sequence[str], judged: StepSpec) -> bool:
+    """Tell whether redoing these executions for `judged` might repeat an irreversible effect."""
+    redone = plan.redone(executed, [judged.feedback] if judged.feedback else [])
+    return any(plan.step(name).irreversible for name in redone)
+
+
+COMPLETED = "completed"
+LOST = ("failed", "cancelled")
+ENDED = (COMPLETED, *LOST)
+
+
+class Gathered(NamedTuple):
+    """The state of a gathering of which `need` children have to complete.
+
+    `missing`: how many have to complete yet; 0 where nothing is to be waited for. `lost`: the place of the child for
+    which the others are in vain; None where the need is, or may still be, met.
+    """
+
+    missing: int
+    lost: int | None = None
+
+
+def gathered(statuses: Sequence[str], need: int) -> Gathered:
+    """Tell whether enough children have completed, or too few are left that could."""
+    done = sum(status == COMPLETED for status in statuses)
+    lost = [place for place, status in enumerate(statuses) if status in LOST]
+    if done >= need:
+        return Gathered(0)
+    if len(statuses) - len(lost) < need:
+        return Gathered(0, lost[0])
+    return Gathered(need - done)
+
+
+def stands(*, on_path: bool, begun: bool) -> bool:
+    """Tell whether a run counts on a child: a step that did is `on_path`, or the step at hand has `begun` it."""
+    return on_path or begun
+
+
+def begun(step: str, next_step: str, since: Iterable[str] | None, *, aside: Sequence[str]) -> bool:
+    """Tell whether the run is still at the step that started a child, with at most checkpoints `aside` since.
+
+    `since`: the kinds of the checkpoints that follow the start of the step; None where that is not on the path.
+    """
+    return since is not None and step == next_step and all(kind in aside for kind in since)
+
+
+def lost(status: str, ordered: str) -> bool:
+    """Tell whether a child has no result, nor will have one that counts.
+
+    One that was told to stop and had completed before it heard of that has its result.
+    """
+    return status in LOST or ordered == "undo" or (bool(ordered) and status != COMPLETED)
+
+
+def unsettled(status: str, *, owes: bool, frozen: bool, tried: bool) -> bool:
+    """Tell whether a child that was left behind has something to undo or to stop.
+
+    `owes`: it, or a run below it, did something, or one below it still lives. Of a frozen one nobody knows. One that
+    was `tried` to be undone and has ended has nothing more: what is left of it stays.
+    """
+    return not frozen and (status not in ENDED or (owes and not tried))
+
+
+def may_have_acted(status: str, *, owes: bool, frozen: bool, tried: bool) -> bool:
+    """Tell whether an equal child beside this one could do the same twice: also where nobody knows what it did."""
+    return frozen or unsettled(status, owes=owes, frozen=frozen, tried=tried)

@@ -1,4 +1,7 @@
-"""Ends a gate: writes its outcome and grants, frees the hold and wakes the run, in one transaction."""
+"""Ends a gate: writes its outcome and grants, frees the hold and wakes the run, in one transaction.
+
+Also here: the digests by which what a grant lets run is found again, see approvals.consequences.done_before.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,11 @@ from django.db.models.functions import Now
 from approvals.audit import evidence
 from approvals.cards import answer as answering
 from approvals.cards import binding, precondition
-from approvals.cards.likeness import tools_digest
+from approvals.cards.likeness import Likeness, likeness_of, tools_digest
+from approvals.consequences.done_before import LATELY
 from approvals.consequences.gate import GateImpacts
 from approvals.models import Decision, Gate, Grant, Outcome, OwedSample, Policy, Proposal, Unrun, versions
-from approvals.models.assignments import ending
+from approvals.models.assignments import claim
 from approvals.policy import authority, required
 from approvals.webhooks import outbox
 from checkpoints.actors import SYSTEM, Actor
@@ -29,8 +33,38 @@ from checkpoints.values import patch
 from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.digests import of_field
 
-from .grant_likeness import of_grant
 from .reading import read
+
+PORTION = 500
+
+
+def of_grant(outcome: Outcome, action: str, effect: str) -> Likeness:
+    """Return the digests of what a grant of this outcome lets run: an action of its card, or another effect of it."""
+    card = outcome.proposal.card
+    performed = card.action(action) if action else None
+    own = performed if performed and performed.effect in ("", effect) else None  # not another effect of its action
+    return likeness_of(outcome.gate.team_id, own, card.resource)
+
+
+def fill_in() -> int:
+    """Give grants that the release before wrote their digests, as far back as they count; return how many were read.
+
+    In portions with transactions of their own. What has none is read again each time.
+    """
+    lately = Grant.objects.filter(same_arguments="", same_key="", same_resource="")
+    lately = lately.filter(outcome__created_at__gt=Now() - LATELY).select_related("outcome__gate", "outcome__proposal")
+    read, last = 0, 0
+    while True:
+        with transaction.atomic():
+            found = list(lately.filter(pk__gt=last).order_by("pk")[:PORTION])
+            for grant in found:
+                alike = of_grant(grant.outcome, grant.action, grant.effect)
+                grant.same_arguments, grant.same_key, grant.same_resource = alike
+            Grant.objects.bulk_update(found, ["same_arguments", "same_key", "same_resource"])
+        if not found:
+            return read
+        read, last = read + len(found), found[-1].pk
+
 
 Kind = Outcome.Kind
 
@@ -82,7 +116,7 @@ def close(
         *build_insertion(owed),
         freed,
     ]
-    beside += ending.with_gate(gate.pk)
+    beside += claim.with_gate(gate.pk)
     event_log.append_events([*told, ended], extras=beside)
     outbox.tell(gate, f"gate.{_EVENT[status]}", at=gate.closed_at or outcome.created_at, ended=end.kind)
     gate.run.wake(end.by)

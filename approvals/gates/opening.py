@@ -17,8 +17,9 @@ from approvals import tools
 from approvals.audit import evidence
 from approvals.cards import amount, binding, likeness
 from approvals.cards.card import Card, completed
+from approvals.gates.lists import queue_filters
 from approvals.models import Gate, Policy, Proposal, take_owed_sample
-from approvals.policy import authorship, calendars, escalation, pacing, required, tally
+from approvals.policy import pacing, required, separation, tally, working_time
 from approvals.policy.requirements import RISKS, Requirements
 from approvals.policy.rules import missing_policy
 from approvals.webhooks import outbox
@@ -35,7 +36,6 @@ from checkpoints.values import digests
 from checkpoints.values.canonical_json import encode_canonical
 
 from . import automatic
-from .lists import search_terms
 
 log = structlog.get_logger()
 
@@ -84,7 +84,7 @@ def open_gate(
         if not recovery:
             pacing.check_cap(named, team=run.team_id, agent=plan.agent)
             earlier = pacing.before(named, run, step.name, alike)
-        wrote = authorship.authors(run, snapshot.id, step.name, asked)
+        wrote = separation.authors(run, snapshot.id, step.name, asked)
         new = NewGate(run, snapshot.id, snapshot.digest, step, named, asked, kind, asked_by, alike, earlier, wrote)
         [(gate, first)], rows = drafted([new], by=by, at=claim.clock())
         replaced = {"replaces": before.pk} if before else {}
@@ -112,7 +112,7 @@ class NewGate(NamedTuple):
     asked_by: int | None
     likeness: list[str]
     earlier: pacing.RejectedBefore
-    authors: Sequence[int] = ()  # who wrote some of what it asks about, see approvals.policy.authorship
+    authors: Sequence[int] = ()  # who wrote some of what it asks about, see approvals.policy.separation
 
 
 def drafted(
@@ -134,7 +134,7 @@ def drafted(
              by=by.id)
         for gate in gates
     ]  # fmt: skip
-    levels = [level for gate in gates for level in escalation.planned(gate.policy, gate, at)]
+    levels = [level for gate in gates for level in required.planned(gate.policy, gate, at)]
     rows = [*build_insertion(gates), *build_insertion(proposals), *build_insertion(holds), *build_insertion(levels)]
     return made, rows
 
@@ -227,7 +227,7 @@ def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:
         step=asked.step.name,
         kind=asked.kind,
         title=heading(asked.card.title) or asked.step.title,
-        terms=search_terms.of_card(asked.card, asked.run.started_by_id, asked.asked_by),
+        terms=queue_filters.of_card(asked.card, asked.run.started_by_id, asked.asked_by),
         **_sizes(asked),
         risk=raised(asked.card.risk, needs),
         awaits=[] if asked.policy.plain else tally.tally(needs, ()).awaits,
@@ -239,7 +239,7 @@ def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:
         attempt=asked.earlier.attempt,
         rejected_before_id=asked.earlier.gate,
         card=encode_canonical(asked.card.to_json()),
-        deadline=None if deadline is None else calendars.after(policy, at, deadline),
+        deadline=None if deadline is None else working_time.after(policy, at, deadline),
         opened_at=at,
     )
     gate.added_ids, gate.vouched = [], True  # nobody was added to it yet

@@ -1,6 +1,11 @@
 """Reveals one secret to one person, after an event with its place and never its value.
 
 Nobody may by default, not even a reviewer: it takes a permission of its own in the run's team.
+
+Also here: secrets of a run's state, wherever it is shown but to whoever decides: see approvals.cards.card.state_veil.
+
+That is what its plan marks, and in an external program's run what people registered as secret of the tools that it has
+asked about, at the places of their arguments. The program's plan need not mark these.
 """
 
 from __future__ import annotations
@@ -10,19 +15,40 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from approvals.cards.card import state_veil
+from approvals.cards.action import Action
+from approvals.cards.card import state_veil, with_tools
 from approvals.errors import Refused
 from approvals.models import Gate, Proposal
+from approvals.schema import redact
 from approvals.schema.redact import Redaction
 from checkpoints import actors, store
 from checkpoints.access import permissions
-from checkpoints.access.missing_permission import say_missing_permission
+from checkpoints.access.permissions import say_missing_permission
 from checkpoints.events import event_log
-from checkpoints.models import Checkpoint, Run
+from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.values import json_pointer, patch
 
-from . import state_secrets
+MOST = 200  # of a lineage's gates, the newest
+
+
+def veil_of(checkpoint: Checkpoint) -> redact.Redaction:
+    """Return the redaction of the checkpoint's state. Needs its plan."""
+    return of_plan(checkpoint.run_id, checkpoint.plan)
+
+
+def of_plan(run: int, plan: Plan) -> redact.Redaction:
+    """Return the redaction of a state of the run that was saved under this plan."""
+    schema = spec_of(plan).state_schema
+    return redact.veil_marks(with_tools(schema, _asked(run)) if plan.external else schema)
+
+
+def _asked(run: int) -> list[Action]:
+    """List the actions by registered tools that were asked about on the run's lineage, each place and tool once."""
+    runs = Run.objects.of_lineage(Run.objects.values_list("lineage", flat=True).get(pk=run))
+    gates = Gate.objects.filter(run__in=runs).select_related("run__plan").order_by("-pk")[:MOST]
+    asked = (each for gate in gates for each in gate.asked.actions)
+    return list({(each.pointer, each.tool, each.registered): each for each in asked}.values())
 
 
 class NotRevealed(Refused):
@@ -71,9 +97,7 @@ def of_checkpoint(run: Run, checkpoint: Checkpoint, pointer: str, *, by: User) -
     """Return a secret of a checkpoint's state, once its event is written. Raises NotRevealed, NotVerified."""
     state = store.load_checkpoint(checkpoint.id).state
     data = {"pointer": pointer, "seq": checkpoint.seq}
-    return _revealed(
-        state, state_secrets.veil_of(checkpoint), pointer, run=run, subject=f"run:{run.pk}", data=data, by=by
-    )
+    return _revealed(state, veil_of(checkpoint), pointer, run=run, subject=f"run:{run.pk}", data=data, by=by)
 
 
 def _revealed(

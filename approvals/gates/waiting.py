@@ -9,7 +9,7 @@ from django.db.models import Value
 from approvals.models import Policy
 from checkpoints.access import token_scope
 
-from .lists.queue_orders import URGENT
+from .lists.queue_filters import URGENT
 from .lists.queues import ASKED, FOR_OTHERS, LENT_ASKED, MAY, OPEN, WAITS, added_teams
 
 # In one's own name comes first: what is also lent to somebody who decides there anyway is not read a second time.

@@ -13,7 +13,7 @@ Pure: plain data in (`facts`), plain data out (`Impact`). No tables are read her
 `approvals.consequences.impact_sources`.
 """
 
-from .predict import impact
+from .choices import impact
 from .result import Impact, ImpactRow, ImpactVerdict
 
 __all__ = ["Impact", "ImpactRow", "ImpactVerdict", "impact"]

@@ -6,14 +6,13 @@ input does the same again; any other is unknown, unless its plan says that it al
 
 from __future__ import annotations
 
-from approvals.engine_rules import gates
+from approvals.engine_rules import permissions
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec
 
 from .facts import REJECTED, GateFact
-from .records import matching, may_match
+from .records import KnownValue, StepInput, Steps, matching, may_match
 from .result import ImpactVerdict
-from .values import KnownValue, StepInput, Steps
 from .walk import Walk
 
 WILL, MAY, STANDS = ImpactVerdict.WILL, ImpactVerdict.MAY, ImpactVerdict.STANDS
@@ -59,7 +58,7 @@ def _again(walk: Walk, spec: StepSpec, reading: StepInput, asked: list[GateFact]
     """Reuse the newest closed gate that showed the same: where its approval still holds, nobody is asked."""
     perhaps = unsure = False  # whether one that is as new, or newer, may show the same
     known = [] if walk.unbranched else asked
-    closed = [each for each in known if each.execution and each.kind in (*gates.AGREED, REJECTED)]
+    closed = [each for each in known if each.execution and each.kind in (*permissions.AGREED, REJECTED)]
     for each in closed:
         same = _same(walk, spec, each)
         holds = _holds(walk, each)
@@ -72,7 +71,7 @@ def _again(walk: Walk, spec: StepSpec, reading: StepInput, asked: list[GateFact]
         perhaps = perhaps or (same is None and holds is not False)
     if perhaps or not surely:
         return _may(walk, spec, frozenset({spec.name}))
-    return _asks(walk, spec, "permit" if closed and closed[0].kind in gates.AGREED else walk.records.why(spec))
+    return _asks(walk, spec, "permit" if closed and closed[0].kind in permissions.AGREED else walk.records.why(spec))
 
 
 def _of_unknown(walk: Walk, spec: StepSpec, reading: StepInput, *, forced: bool) -> str | None:
@@ -81,7 +80,7 @@ def _of_unknown(walk: Walk, spec: StepSpec, reading: StepInput, *, forced: bool)
     earlier = [
         each
         for each in asked
-        if each.kind in gates.AGREED and _same(walk, spec, each) is not False and may_match(each, reading)
+        if each.kind in permissions.AGREED and _same(walk, spec, each) is not False and may_match(each, reading)
     ]
     passes = any(may_match(each, reading) for each in walk.records.passes(spec))
     if spec.asks and not earlier and not passes:
@@ -101,7 +100,7 @@ def _may(walk: Walk, spec: StepSpec, on: Steps) -> str | None:
 
 def _goes_on(walk: Walk, spec: StepSpec, on: Steps) -> str | None:
     """End the walk at a gate where the run may go on: nothing after it is certain."""
-    walk.state.blur(gates.told_at(spec), on)
+    walk.state.blur(permissions.told_at(spec), on)
     return walk.over(walk.flow.plan.successors(spec.name), on)
 
 
@@ -121,7 +120,7 @@ def _holds(walk: Walk, gate: GateFact) -> bool | None:
     """Tell whether people approved, and all that they allowed is done and wanted; None where that may change first."""
     own = {row.id: row for row in walk.records.own}
     used = {grant.used_by for grant in gate.grants if grant.used_by}
-    if not gates.stands(gate.kind, map(own.get, used)):
+    if not permissions.stands(gate.kind, map(own.get, used)):
         return False
     walked = {entry.step for entry in walk.path[len(walk.target.path) :]}
     unused = {grant.effect for grant in gate.grants if not grant.used_by}

@@ -3,6 +3,13 @@
 The run waits at the gate, so its head is the gate's checkpoint; if it went on from the gate, it goes on from its head,
 and `now` is the state there. The person's words and name, which the agent is told,
 are not known before the decision.
+
+It also computes the impact from the facts.
+
+It also predicts what a repair may take back: after a refused output the run goes back to the steps that made its
+input.
+
+Steps that stood may run again then, and effects in between are left behind, to be adopted or undone.
 """
 
 from __future__ import annotations
@@ -14,18 +21,68 @@ from itertools import takewhile
 from typing import Any
 
 from approvals.cards.action import Action
-from approvals.cards.recovery_answers import GRANTING, STATUS_BY_ANSWER, TRIED_AGAIN, RecoveryAnswer
-from approvals.engine_rules import effects, gates, permissions
+from approvals.cards.answer import GRANTING, STATUS_BY_ANSWER, TRIED_AGAIN, RecoveryAnswer
+from approvals.engine_rules import effects, permissions
+from approvals.engine_rules.effects import at_guard
+from approvals.engine_rules.permissions import holds_up
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec, input_digest
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 from checkpoints.values.digests import ListDigest, of_field
 from checkpoints.values.ops import DROP, apply_write
 
+from . import asking, performing, steps
 from .facts import ABSENT, ByHand, EffectFact, Fields, GateFact, GrantFact, MoveTarget, RecordedHistory, Writes
-from .records import NOW
-from .values import Steps
+from .records import NOW, Records, Steps
+from .result import Impact, ImpactRow, ImpactVerdict
+from .walk import Walk, left, questions, undoable
 from .words import by_action, words_in
+
+
+def finished(walk: Walk) -> list[ImpactRow]:
+    """Return the rows of a finished walk, with those marked as uncertain that a repair may take back."""
+    rows = list(walk.rows)
+    for stretch, on in walk.losses:
+        for entry in walk.path[stretch]:
+            if entry.row >= 0:
+                rows[entry.row] = _shaken(walk, rows[entry.row], on)
+    return rows + _taken_back(walk, rows)
+
+
+def _shaken(walk: Walk, row: ImpactRow, on: Steps) -> ImpactRow:
+    """Mark a row that stands as uncertain, since the run may go back to before it."""
+    if row.verdict is not ImpactVerdict.STANDS:
+        return row
+    lost = ImpactVerdict.MAY
+    if row.effect:
+        known = any(each.id == row.effect and undoable(each) for each in walk.records.own)
+        lost = ImpactVerdict.MAY_UNDONE if known else ImpactVerdict.CANNOT
+    asks = row.kind == "gate" and lost is ImpactVerdict.MAY
+    return replace(row, verdict=lost, on=walk.in_order(on), why="repair", asks=asks)
+
+
+def _taken_back(walk: Walk, rows: list[ImpactRow]) -> list[ImpactRow]:
+    """List rows for the effects that run, or may, and that a repair after them may undo."""
+    named = {
+        row.step: row for row in rows if row.verdict in (ImpactVerdict.WILL, ImpactVerdict.MAY) and row.kind == "effect"
+    }
+    found: dict[str, set[str]] = {}
+    for judged in walk.judged:
+        between = walk.flow.reach(walk.flow.suspects(judged), avoiding=[judged])
+        for name in between & named.keys():
+            found.setdefault(name, set()).add(judged)
+    return [
+        replace(
+            named[name],
+            verdict=ImpactVerdict.MAY_UNDONE,
+            on=walk.in_order(found[name]),
+            why="repair",
+            effect=0,
+            asks=False,
+        )
+        for name in walk.flow.steps
+        if name in found and walk.flow.steps[name].undo
+    ]
 
 
 @dataclass(frozen=True)
@@ -81,8 +138,8 @@ class GateChoices:
         """
         if not self.history.reopened or self.gate.beside:
             return None
-        closed, since = gates.closed_last(self.history.head.path, self.gate.step)
-        return closed if gates.edit_goes_back(self.history.plan, since, touched) else None
+        closed, since = permissions.closed_last(self.history.head.path, self.gate.step)
+        return closed if permissions.edit_goes_back(self.history.plan, since, touched) else None
 
     def asking_anew(
         self, start: CheckpointHeader, *, touched: Set[str], before: SavedState, decision: str
@@ -119,7 +176,7 @@ class GateChoices:
 
     def going_back(self, step: str, *, before: SavedState | None) -> MoveTarget:
         """Return the target of a rejection to `step`. `before`: the state from which it starts; None: the head's."""
-        start = gates.sent_back_to(self.history.places, self.gate.step, step, beside=self.gate.beside)
+        start = permissions.sent_back_to(self.history.places, self.gate.step, step, beside=self.gate.beside)
         novel, unknown = words_in(self.history.plan, self._spec.feedback, said_at=self.gate.step)
         if start is None or before is None:
             made = self._landed(step)
@@ -161,7 +218,7 @@ class GateChoices:
                 grants=[GrantFact(effect=spec.name, fields=self._covered)] * permitted,
             )
         if choice == RecoveryAnswer.REVISE:
-            return replace(here, next_step=gates.asked_last(self.history.plan, spec.name, head.path), forced=True)
+            return replace(here, next_step=permissions.asked_last(self.history.plan, spec.name, head.path), forced=True)
         if choice == RecoveryAnswer.SKIP:
             return replace(here, next_step=self.history.plan.next_after(spec.name))
         if choice in (RecoveryAnswer.HAPPENED, RecoveryAnswer.TAKE, RecoveryAnswer.ACCEPT):
@@ -273,10 +330,57 @@ class GateChoices:
     def _told(self) -> dict[str, Steps]:
         """Return the field that tells the agent of the decision as unknown, where its state has that field."""
         schema = self.history.plan.state_schema.get("properties")
-        return {gates.DECISION: frozenset({self.gate.step})} if schema is None or gates.DECISION in schema else {}
+        return (
+            {permissions.DECISION: frozenset({self.gate.step})}
+            if schema is None or permissions.DECISION in schema
+            else {}
+        )
 
 
 def _landed_since(gate: GateFact, path: Sequence[CheckpointHeader]) -> bool:
     """Tell whether the step that a gate asked about was executed after it."""
     after = [each for each in path if each.run_id == gate.run and each.seq > gate.seq]
     return bool(permissions.executed_since(after, gate.step))
+
+
+VISIT = {"step": steps.step, "gate": asking.gate, "effect": performing.effect}
+
+
+def impact(history: RecordedHistory, target: MoveTarget) -> Impact:
+    """Compute what would happen if the run went on as `target` says."""
+    walk = Walk.begin(Records(history, target), target)
+    at: str | None = target.next_step
+    forced = target.forced
+    while at:
+        at, forced = _visit(walk, at, forced=forced), False
+    if at == "" and target.asking:
+        walk.over((), frozenset(target.asking))
+    asked = questions(walk)
+    ends = at == "" and walk.ahead is None and not asked
+    rows = (*finished(walk), *asked, *left(walk))
+    return Impact(rows=rows, asks=walk.asks, ends=ends, titles=history.plan.titles, beside=tuple(target.asking))
+
+
+def _visit(walk: Walk, name: str, *, forced: bool) -> str | None:
+    spec = walk.flow.steps.get(name)
+    if spec is None:  # the plan no longer has the step: nothing can be predicted
+        walk.over(walk.flow.steps, frozenset())
+        return None
+    held_by = [gate for gate in walk.target.asking if holds_up(walk.flow.plan, walk.flow.steps[gate], name)]
+    if held_by:
+        walk.over({name}, frozenset(held_by))
+        return None
+    if _guarded(walk, spec):
+        walk.name(spec, ImpactVerdict.MAY, "guard", frozenset({name}), asks=True)
+        walk.state.blur(spec.writes, frozenset({name}))
+        walk.over({name}, frozenset({name}))
+        return None
+    return VISIT[spec.kind](walk, spec, forced=forced)
+
+
+def _guarded(walk: Walk, spec: StepSpec) -> bool:
+    """Tell whether the step may have reached its loop guard on this path."""
+    if not spec.loop_guard:
+        return False
+    times = sum(entry.step == spec.name for entry in walk.path)
+    return at_guard(spec, times) or bool(spec.catch) or spec.name in walk.blurred

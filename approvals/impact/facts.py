@@ -14,7 +14,7 @@ from uuid import UUID
 
 from approvals.cards.action import Action
 from checkpoints.runs.plans import PlanSpec
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 from checkpoints.values.digests import ListDigest
 from checkpoints.values.ops import Write
 

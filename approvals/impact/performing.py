@@ -3,24 +3,32 @@
 Performing needs a permission where the effect is guarded: an unused grant of the last gate that could give one, for
 exactly this. Without it the run goes back to that gate. Adopting needs none. A fork asks before it takes over an effect
 of another run.
+
+It also finds earlier effects that a choice would repeat; whoever decides so has to confirm each of them. Pure.
+
+The impact covers the effects off the path of this run. This looks through the whole lineage: an effect that cannot be
+undone is kept when the run goes elsewhere, and a fork performs again what its origin performed. An effect that the
+choice undoes or takes over is no repeat. Nor is one on the path, unless the very same would be done again: in a loop
+every turn may do another thing by the same step.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from approvals.cards import binding
 from approvals.cards.action import Action
 from approvals.cards.verdicts import written
-from approvals.engine_rules import gates, permissions
-from approvals.engine_rules.effects import adoptable, doubted
+from approvals.engine_rules import permissions
+from approvals.engine_rules.effects import adoptable, doubted, happened, repeatable
 from checkpoints.errors import CheckpointError, ValueRefused
-from checkpoints.runs.plans import StepSpec
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.values.canonical_json import encode_canonical
 
-from .facts import EffectFact, GateFact, GrantFact
-from .records import may_match
-from .result import ImpactVerdict
-from .values import KnownValue, StepInput, Steps
+from .facts import EffectFact, GateFact, GrantFact, MoveTarget, RecordedHistory
+from .records import KnownValue, StepInput, Steps, may_match
+from .result import Impact, ImpactVerdict, Repeat
 from .walk import AdoptionChance, Walk
 
 WILL, MAY, STANDS = ImpactVerdict.WILL, ImpactVerdict.MAY, ImpactVerdict.STANDS
@@ -183,9 +191,9 @@ def permit(walk: Walk, spec: StepSpec) -> Permit:
     """Tell whether the effect has a permission for what it would do here."""
     if not spec.guarded:
         return Permit(True)
-    asking = gates.allowing(walk.flow.plan, spec.name)
+    asking = permissions.allowing(walk.flow.plan, spec.name)
     last = _last_gate(walk, spec)
-    would_ask = gates.reopened(walk.flow.plan, spec.name, last.step if last else "") if asking else spec.name
+    would_ask = permissions.reopened(walk.flow.plan, spec.name, last.step if last else "") if asking else spec.name
     if last is None:
         return Permit(False, would_ask)
     acting = _acting(walk, spec)
@@ -231,3 +239,49 @@ def _covers(walk: Walk, grant: GrantFact) -> bool:
     """Tell whether every field that the approval covers certainly has the approved digest."""
     fields = grant.fields()
     return fields is not None and all(walk.state.digest(name) == was for name, was in fields.items())
+
+
+def repeats(
+    history: RecordedHistory, target: MoveTarget, told: Impact, actions: Sequence[Action]
+) -> tuple[Repeat, ...]:
+    """List by step, oldest first, the effects that `told` would repeat. `actions` are the card's, as they would run."""
+    coming: dict[str, bool] = {}
+    for row in told.having(ImpactVerdict.WILL, ImpactVerdict.MAY, kind="effect"):
+        if row.why != "takeover" and not row.asks_alone:
+            coming[row.step] = coming.get(row.step, False) or row.verdict is ImpactVerdict.WILL
+    taken = told.having(ImpactVerdict.UNDONE, ImpactVerdict.MAY_UNDONE, ImpactVerdict.STANDS)
+    settled = {row.effect for row in taken}
+    path = {each.id for each in target.path}
+    found, done = [], repeatable(history.effects)
+    for step, certain in coming.items():
+        acting = [action for action in actions if action.effect == step and action.settled is None]
+        for fact in (each for each in done if each.step == step and each.id not in settled):
+            for action in _again(history, fact, acting, on_path=not path.isdisjoint(fact.landings)):
+                mine = next((each for each in acting if each.id == action), None)
+                found.append(_repeat(fact, action, titles(history.plan, step, mine), certain=certain))
+    return tuple(found)
+
+
+def titles(plan: PlanSpec, step: str, action: Action | None) -> tuple[str, ...]:
+    """Return the titles of an effect: the step's, and the action's unless an external program wrote it."""
+    said = action.title if action and not action.in_own_words(external=plan.external) else ""
+    return tuple(filter(None, [plan.title_of(step), said]))
+
+
+def _again(history: RecordedHistory, fact: EffectFact, acting: Sequence[Action], *, on_path: bool) -> list[str]:
+    """List the ids of the actions that would repeat the effect; "" where no action of the card does."""
+    spec = next((each for each in history.plan.steps if each.name == fact.step), None)
+    several = bool(spec and spec.action)  # one step performs many actions: other arguments are no repeat
+    if not (on_path or several):
+        return [acting[0].id if acting else ""]
+    if not acting or (was := fact.arguments()) is None:
+        return []
+    return [action.id for action in acting if encode_canonical(action.arguments) == was][:1]
+
+
+def _repeat(fact: EffectFact, action: str, called: tuple[str, ...], *, certain: bool) -> Repeat:
+    return Repeat(
+        effect=fact.id, step=fact.step, action=action, titles=called, run=fact.run,
+        checkpoint=fact.landed, at=fact.at, done=happened(fact), certain=certain,
+        irreversible=fact.irreversible,
+    )  # fmt: skip

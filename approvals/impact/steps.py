@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from approvals.engine_rules import steps as rules
+from approvals.engine_rules import effects as rules
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 
-from .records import matching
+from .records import NOTHING, StepInput, Steps, matching
 from .result import ImpactVerdict
-from .values import NOTHING, StepInput, Steps
 from .walk import Walk
 
 WILL, MAY, STANDS = ImpactVerdict.WILL, ImpactVerdict.MAY, ImpactVerdict.STANDS

@@ -2,25 +2,125 @@
 
 After a step of unknown output its fields and its next step are unknown. Where every way from it leads to one step and
 none may stop on the way, the walk goes on there; else all steps that may follow get a row, and the walk is over.
+
+It also predicts what becomes of the effects that a choice leaves behind, up to the end of the run.
+
+One that nothing ahead can adopt is undone, at the latest before the run ends. One that a step ahead may still adopt may
+be undone. One that nothing takes back stays as it is. Decisions at later gates are not foreseen, except for edits that
+do not send the run back.
+
+It also finds where a run may go by its plan, without anybody's decision.
+
+A step whose output is not known may go any of the ways that its plan gives it. Its continuation is certain all the same
+where every one of those ways leads to the same step, and nothing on them could stop.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from approvals.engine_rules import effects, gates
-from approvals.engine_rules.steps import crosses_final
-from checkpoints.runs.plans import StepSpec
-from checkpoints.store.header import CheckpointHeader
+from django.utils.functional import cached_property
+
+from approvals.engine_rules import effects, permissions
+from approvals.engine_rules.effects import crosses_final
+from approvals.engine_rules.permissions import allowing
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.store.loading import CheckpointHeader
 
 from .facts import EffectFact, MoveTarget
-from .flow import Flow
-from .records import NOW, Records
+from .records import NOTHING, NOW, PredictedState, Records, StepInput, Steps, may_match
 from .result import ImpactRow, ImpactVerdict
-from .values import NOTHING, PredictedState, StepInput, Steps
+
+END = ""
+
+
+@dataclass(frozen=True)
+class Merge:
+    """The step to which every way leads, and the steps that may run on the way there."""
+
+    step: str
+    between: frozenset[str]
+
+
+class Flow:
+    """A plan's ways from step to step. Unknown names lead nowhere."""
+
+    def __init__(self, plan: PlanSpec) -> None:
+        self.plan = plan
+        self.steps = {step.name: step for step in plan.steps}  # in the order of definition
+
+    @cached_property
+    def ways(self) -> dict[str, frozenset[str]]:
+        """Return step -> the steps where it may go, "" for the end.
+
+        A step with validators may also go back to the steps that made what it reads, and an effect without a permission
+        to a gate.
+        """
+        return {name: self.onward[name] | self.asks_at(name) for name in self.steps}
+
+    @cached_property
+    def onward(self) -> dict[str, frozenset[str]]:
+        """Return the ways without those of an effect back to a gate."""
+        return {name: frozenset(self.plan.successors(name) | self.suspects(name)) for name in self.steps}
+
+    def suspects(self, name: str) -> set[str]:
+        """Return the steps to which a refused output of `name` may send the run back, without `name` itself."""
+        step = self.steps[name]
+        found: set[str] = set()
+        reading = {name}
+        for _ in range(step.rings if step.validators else 0):
+            wanted = {field for each in reading for field in self.steps[each].reads}
+            reading = {each.name for each in self.plan.steps if each.kind == "step" and wanted & set(each.writes)}
+            found |= reading
+        return found - {name}
+
+    def reach(self, starts: Iterable[str], *, avoiding: Iterable[str] = ()) -> set[str]:
+        """Return the steps that may run from `starts` on, these included, on ways that avoid `avoiding`."""
+        return self._reached(starts, self.ways, set(avoiding))
+
+    def gone_past(self, starts: Iterable[str]) -> set[str]:
+        """Return the gates from which the run may go on while they are open, if it comes to them from `starts` on."""
+        if not self.plan.goes_on_asking:
+            return set()
+        return {name for name in self._reached(starts, self.onward, set()) if not self.steps[name].waits}
+
+    def _reached(self, starts: Iterable[str], ways: Mapping[str, frozenset[str]], barred: Set[str]) -> set[str]:
+        found: set[str] = set()
+        left = [name for name in starts if name in self.steps]
+        while left:
+            at = left.pop()
+            if at in found or at in barred:
+                continue
+            found.add(at)
+            left += [name for name in ways[at] if name in self.steps]
+        return found
+
+    def ends(self, starts: Iterable[str], *, avoiding: str) -> bool:
+        """Tell whether the run may end, from `starts` on, without going through `avoiding`."""
+        names = set(starts)
+        return END in names or any(END in self.ways[name] for name in self.reach(names, avoiding=[avoiding]))
+
+    def merge(self, starts: frozenset[str]) -> Merge | None:
+        """Find the first step to which every way from `starts` leads; None without one, or where a way may stop.
+
+        It assumes that every loop ends. A step that asks a person, or may need a permission, may stop.
+        """
+        found = [
+            Merge(name, frozenset(self.reach(starts, avoiding=[name])))
+            for name in self.reach(starts)
+            if not self.ends(starts, avoiding=name)
+        ]
+        nearest = min(found, key=lambda each: len(each.between), default=None)
+        between = [self.steps[name] for name in nearest.between] if nearest else []
+        may_stop = any(step.kind == "gate" or step.guarded or step.loop_guard for step in between)
+        return None if may_stop else nearest
+
+    def asks_at(self, name: str) -> set[str]:
+        """Return the gates to which the run goes back from a step that needs their permission."""
+        return set(allowing(self.plan, name)) if self.steps[name].guarded else set()
 
 
 class WalkedExecution(NamedTuple):
@@ -204,7 +304,7 @@ class Walk:
         """Stop where a person is certainly asked at `gate`: what follows is another decision."""
         self.asks = gate.name
         self.ahead, self.ahead_on = frozenset(self.flow.plan.successors(gate.name)), frozenset({gate.name})
-        self.state.blur(gates.told_at(gate), self.ahead_on)
+        self.state.blur(permissions.told_at(gate), self.ahead_on)
         return None
 
     def due(self, about_to: StepSpec) -> list[EffectFact]:
@@ -266,3 +366,71 @@ class Walk:
 def undoable(row: EffectFact) -> bool:
     """Tell whether the effect can be undone; never one that another run relies on."""
     return effects.undoable(row, undo=row.undo, shared=lambda: row.shared)
+
+
+def left(walk: Walk) -> list[ImpactRow]:
+    """List a row for each effect that is off the path and not certainly adopted, newest first."""
+    rows = [row for row in walk.records.own if _is_left(walk, row)]
+    ahead = _ahead(walk)
+    return [_row(walk, row, ahead) for row in sorted(rows, key=lambda row: row.id, reverse=True)]
+
+
+def questions(walk: Walk) -> list[ImpactRow]:
+    """List a row for each effect step of unknown outcome that people may be asked about before the run ends."""
+    if walk.asks or walk.target.leave:
+        return []
+    steps = walk.in_order(row.step for row in walk.unsettled() if effects.unclear(row))
+    told = {row.step for row in walk.rows if row.asks}
+    return [
+        ImpactRow(step=name, kind="effect", verdict=ImpactVerdict.MAY, on=(name,), why="unsettled", asks=True)
+        for name in steps
+        if name not in told
+    ]
+
+
+def _is_left(walk: Walk, row: EffectFact) -> bool:
+    if row.id in walk.adopted or row.id in walk.target.awaited or walk.target.leave:
+        return False
+    return effects.left_behind(row, on_path=walk.records.carries(row))
+
+
+def _row(walk: Walk, row: EffectFact, ahead: PredictedState | None) -> ImpactRow:
+    may = effects.unclear(row)
+    on: Steps = frozenset({row.step}) if may else NOTHING
+    if not row.again:
+        for chance in walk.chances:
+            if chance.reading.step == row.step and may_match(row, chance.reading):
+                may, on = True, on | chance.on
+        if ahead is not None and _reachable(walk, row, ahead):
+            may, on = True, on | walk.ahead_on
+    verdict = ImpactVerdict.CANNOT if not undoable(row) else ImpactVerdict.MAY_UNDONE if may else ImpactVerdict.UNDONE
+    return ImpactRow(
+        step=row.step,
+        kind="effect",
+        verdict=verdict,
+        on=walk.in_order(on),
+        why="left",
+        effect=row.id,
+        irreversible=row.irreversible,
+        again=row.again,
+    )
+
+
+def _ahead(walk: Walk) -> PredictedState | None:
+    """Return the state after the walk, with fields that may still be written unknown; None if the run ends there."""
+    if walk.ahead is None:
+        return None
+    after = PredictedState(dict(walk.state.fields), walk.state.config, walk.state.list_format)
+    for name in walk.flow.reach(walk.ahead):
+        spec = walk.flow.steps[name]
+        words = [spec.feedback] if spec.feedback else []
+        after.blur([*spec.writes, *words, *(permissions.told_at(spec) if spec.kind == "gate" else ())], walk.ahead_on)
+    return after
+
+
+def _reachable(walk: Walk, row: EffectFact, ahead: PredictedState) -> bool:
+    """Tell whether a step after the walk may adopt the effect."""
+    if row.step not in walk.flow.reach(walk.ahead or ()):
+        return False
+    reading = ahead.reading(walk.flow.steps[row.step])
+    return may_match(row, reading) and row.occurrence >= walk.counts[row.step, row.input_digest]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from approvals.cards.action import Action
-from approvals.engine_rules.gates import MIXED
+from approvals.engine_rules.permissions import MIXED
 from approvals.schema.walk import Schema, resolve_part, schema_at
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values import json_pointer
 
-from .values import Steps
+from .records import Steps
 
 
 def by_action(

@@ -7,7 +7,7 @@ ordinary address, where permission is checked again.
 server -> {"cursor", "kind", "subject", "run", "version", "title"}; {"kind": "heartbeat", "cursor"};
           {"kind": "reset", "cursor"} where too much happened for single facts
           {"kind": "gate.looking", "subject": "looking:42"} where somebody opened a gate's page or left it
-          {"kind": "run.spoke", "subject": "spoken:7"} where a running step reports progress (agents.steps.progress)
+          {"kind": "run.spoke", "subject": "spoken:7"} where a running step reports progress (agents.steps.mid_step)
 client -> {"ping": true}, which a heartbeat answers at once
           {"watch": ["run:7", "gate:42"], "looking": 42, "proposal": 3}: the gate and the version that the page
           shows; no "looking" while it is out of sight
@@ -34,7 +34,7 @@ from checkpoints.events.commit_order import Cursor, newest_cursor
 from checkpoints.events.tailer import Tailer, end_task
 from checkpoints.models import Event
 
-from . import ephemeral
+from . import channel_layer
 from .access import Access, WatchedPage, accesses
 from .batched_questions import Batched
 from .channel_layer import WAITING, PageLayer
@@ -181,7 +181,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         # A step's report since the drawing was not sent to this page, and the next one may take long.
         runs = access.watched if access is not None else frozenset()
         for kind, _, run in (subject.partition(":") for subject in new):
-            if kind == ephemeral.SPOKEN and f"run.{run}" in runs:
+            if kind == channel_layer.SPOKEN and f"run.{run}" in runs:
                 await self.spoke({"number": run})
 
     async def facts(self, message: GroupMessage) -> None:
@@ -238,11 +238,11 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         before, self.noted = self.noted, gate  # before the await: a disconnect meanwhile has to undo it too
         if access is not None and gate:
             new, self.visited = (gate, self.proposal) != (before, self.visited), self.proposal
-            await database_sync_to_async(ephemeral.look)(
+            await database_sync_to_async(channel_layer.look)(
                 self.channel_name, gate, by=access.user, proposal=self.proposal if new else 0
             )
         elif before:
-            await database_sync_to_async(ephemeral.away)(self.channel_name)
+            await database_sync_to_async(channel_layer.away)(self.channel_name)
 
     async def join(self, wanted: Set[str]) -> None:
         for group in self.groups_joined - wanted:
@@ -335,7 +335,7 @@ async def deliver(events: list[Event]) -> None:
 async def reading_along() -> AsyncIterator[None]:
     """Run this process's tailer and its listener for `ephemeral` messages, as long as the server runs."""
     tailer = Tailer(deliver)
-    tasks = [asyncio.create_task(tailer.run()), asyncio.create_task(ephemeral.tell())]
+    tasks = [asyncio.create_task(tailer.run()), asyncio.create_task(channel_layer.tell())]
     reading.append(tailer)
     try:
         yield

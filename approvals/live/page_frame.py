@@ -14,7 +14,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db.models.functions import JSONArray
 from django.http import HttpRequest, HttpResponseBase
 
-from approvals.audit import readers
+from approvals.audit import listing
 from approvals.gates import waiting
 from approvals.gates.lists import queues
 from approvals.gates.lists.queues import ReaderReach
@@ -94,7 +94,7 @@ def read(user: User) -> PageFrame:
             only=token_scope.bounds_of(user).team,
         ),
         queue=found["queue"],
-        sees_audit=bool(found["audit"]) or readers.of_all(user),
+        sees_audit=bool(found["audit"]) or listing.of_all(user),
         unrun=found["unrun"],
     )
 
@@ -114,6 +114,6 @@ def _frame(user: Any, *, kind: PersonKind) -> BatchStatement:
         lent=Policy.objects.lent_to(reader).values(row=JSONArray("pk", "team_id", "separation")),
         added=queues.added_teams(reader, as_json=True),
         queue=waiting.waiting_for(reader, MOST + 1),
-        audit=readers.teams_of(reader).values("pk")[:1],
+        audit=listing.teams_of(reader).values("pk")[:1],
         unrun=Unrun.objects.visible_to(reader).values("pk")[: MOST + 1],
     )

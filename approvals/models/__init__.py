@@ -1,9 +1,7 @@
 from .account import Profile, SignedIn
 from .assignments.calendar import Calendar
-from .assignments.claim import GateClaim
-from .assignments.delegation import Delegation, LentPolicy, LentTeam
-from .assignments.escalation import Escalation
-from .assignments.reviewers import AddedTeam, Assignee
+from .assignments.claim import Escalation, GateClaim
+from .assignments.reviewers import AddedTeam, Assignee, Delegation, LentPolicy, LentTeam
 from .decision import Decision
 from .draft import Draft
 from .gate import Gate
@@ -11,12 +9,12 @@ from .inbox import BulkItem, BulkOrder, SavedView, Snooze
 from .looking import Looking
 from .notifications import ChannelAddress, ChannelState, Message, MessageAttempt, NoticeCursor, NotificationPreference
 from .outcome import Grant, Outcome
-from .owed_sample import OwedSample, take_owed_sample
 from .policy import Policy, ReviewingTeam
 from .policy_change import PolicyChange
 from .proposal import Proposal
 from .readers import AgentQuestion, GateVisit
 from .receipt import Unrun
+from .receipt.unrun import OwedSample, take_owed_sample
 from .tool import Tool
 from .upload import Upload
 from .webhook import Webhook

@@ -19,8 +19,7 @@ from django.db.models import Case, Count, F, Q, Value, When
 from django.db.models.functions import Concat, Now
 from django.utils.functional import cached_property
 
-from approvals.cards.card import Card
-from approvals.cards.stored import card_of
+from approvals.cards.card import Card, card_of
 from checkpoints import store
 from checkpoints.access import permissions
 from checkpoints.actors import Actor
@@ -163,7 +162,7 @@ class Gate(models.Model):
     ending = models.CharField(max_length=64, default="", db_default="")  # the digest of that end
     # The person who answers for the external program that asks; null where an agent of this server asks.
     asked_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
-    # Ids of the people who wrote some of what it asks about, see approvals.policy.authorship; null: not looked up.
+    # Ids of the people who wrote some of what it asks about, see approvals.policy.separation; null: not looked up.
     authors = ArrayField(models.BigIntegerField(), null=True)
     likeness = ArrayField(models.CharField(max_length=32), default=list, db_default=[])  # see approvals.cards.likeness
     attempt = models.PositiveSmallIntegerField(default=1, db_default=1)  # 1 + how often the same was rejected before
@@ -180,7 +179,7 @@ class Gate(models.Model):
     )
     end: str | None = None  # see approvals.audit.evidence.with_end
     vouched = False  # new, or found as its last event tells; see approvals.audit.evidence
-    wrote: list[int] | None = None  # see approvals.policy.authorship.authors_of
+    wrote: list[int] | None = None  # see approvals.policy.separation.authors_of
 
     objects = GateQuerySet.as_manager()
     holder: Any = ()  # the live claim, see models.assignments.claim.holders; set by a reader

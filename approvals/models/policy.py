@@ -21,7 +21,7 @@ from checkpoints.events.event_proof import ROWS
 from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.postgresql.sql import run_sql
 
-from .assignments.delegation import LentPolicy
+from .assignments.reviewers import LentPolicy
 from .row_digests import are_proven, digest_row
 
 DEFAULT = "default"

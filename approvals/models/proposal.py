@@ -8,8 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
-from approvals.cards.card import Card
-from approvals.cards.stored import card_of
+from approvals.cards.card import Card, card_of
 from checkpoints import actors
 from checkpoints.values import canonical_json
 

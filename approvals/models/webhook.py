@@ -11,7 +11,7 @@ from django.db import models, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from approvals.outbound import signing, targets
+from approvals.outbound import sending, targets
 from checkpoints import actors
 from checkpoints.access.permissions import MANAGE_WEBHOOKS, teams_where
 from checkpoints.actors import Actor
@@ -63,7 +63,7 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
         fault = targets.fault(url)
         if fault:
             raise WebhookRefused(fault)
-        key, salt, secret = signing.make()
+        key, salt, secret = sending.make()
         with transaction.atomic():
             Group.objects.select_for_update(no_key=True).get(pk=team.pk)  # the second of two at once counts the first
             if full := self.full(team):
@@ -76,7 +76,7 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
 
 
 class Webhook(models.Model):
-    """One webhook. Its secret is in no column: see approvals.outbound.signing."""
+    """One webhook. Its secret is in no column: see approvals.outbound.sending."""
 
     class Status(models.TextChoices):
         # enabled <-> disabled; enabled | disabled -> removed
@@ -129,11 +129,11 @@ class Webhook(models.Model):
 
     def secrets(self) -> list[str]:
         """List the secrets that sign messages now, the newest first; [] where its key is gone."""
-        newest = signing.secret_of(self.key, bytes(self.salt))
+        newest = sending.secret_of(self.key, bytes(self.salt))
         if newest is None:
             return []
         overlaps = Webhook.objects.filter(pk=self.pk, former_until__gt=Now()).exists()
-        former = signing.secret_of(self.former_key, bytes(self.former_salt)) if overlaps else None
+        former = sending.secret_of(self.former_key, bytes(self.former_salt)) if overlaps else None
         return [newest] if former is None else [newest, former]
 
     def rotate(self, *, by: Actor) -> str:
@@ -141,7 +141,7 @@ class Webhook(models.Model):
 
         "" where the webhook was removed.
         """
-        key, salt, secret = signing.make()
+        key, salt, secret = sending.make()
         kept = {"former_key": F("key"), "former_salt": F("salt"), "former_until": Now() + OVERLAP}
         with transaction.atomic():
             if not self._move(Q(), **kept, key=key, salt=salt):

@@ -5,6 +5,11 @@ a gate that was decided meanwhile is told to nobody, and quiet hours put a messa
 webhook, is sent as it is. An attempt is counted as its message is handed to a connection, a few at a time, so that a
 death counts none that was not under way. What became of each is recorded within TOGETHER. Between the other side's
 answer and that record a death makes a second copy, under the same key; nothing else does, and nothing makes a loss.
+
+It also does one slice of the notifiers' work, and tells whether there is any. A worker does it when it is rung for.
+
+A slice is short, and its bell waits behind those of runs, so that a server that takes mail slowly delays no gate. Where
+work is left the slice rings for the next one; where it died, the sweeper does.
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -22,11 +27,13 @@ import structlog
 from django.db import transaction
 
 from approvals.models import ChannelAddress, ChannelState, Message
-from approvals.models.notifications.message import MessageEnd, fields_of
+from approvals.models.notifications.message import DUE, MessageEnd, fields_of
 from checkpoints import crash_points
+from checkpoints.events.commit_order import Horizon
+from checkpoints.postgresql.sql import run_sql
 
-from . import schedule
-from .channel import UNREACHED, ChannelSender, MessageChannel, NoticeChannel, Receipt, Result, named
+from . import digest, due, fan_out
+from .channel import UNREACHED, ChannelSender, MessageChannel, NoticeChannel, Receipt, Result, channels, named
 from .due import Outgoing, prepare
 
 LEAST = 1.0  # seconds for which messages are sent that were taken
@@ -65,7 +72,7 @@ def deliver(name: str, *, seconds: float) -> int:
 
 def _prepared(channel: MessageChannel, taken: Sequence[Message]) -> list[Outgoing]:
     """Return what is to be sent now of messages that were taken, and end or put off the others."""
-    lost = [each for each in taken if schedule.spent(max(each.tries, each.taken - 1), channel.pauses)]
+    lost = [each for each in taken if due.spent(max(each.tries, each.taken - 1), channel.pauses)]
     ends = [MessageEnd(each, Message.Status.FAILED, "lost", result="lost") for each in lost]
     going = [each for each in taken if each not in lost]
     outgoing = [Outgoing(each, bytes(each.body)) for each in going if each.body is not None]
@@ -180,10 +187,64 @@ def _end(channel: MessageChannel, message: Message, receipt: Receipt, seconds: f
         status = Message.Status.SENT
     else:
         spread = random.uniform(-1, 1)  # noqa: S311 - no secret
-        later = schedule.pause(message.tries + 1, channel.pauses, spread=spread, asked=receipt.retry_after)
+        later = due.pause(message.tries + 1, channel.pauses, spread=spread, asked=receipt.retry_after)
         again = receipt.result is Result.LATER and later is not None
         status, pause = (Message.Status.PENDING, later or 0.0) if again else (Message.Status.FAILED, 0.0)
     return MessageEnd(
         message, status, receipt.word, reference=receipt.reference, pause=pause,
         result=receipt.word or receipt.result.value, answer=receipt.answer, seconds=seconds,
     )  # fmt: skip
+
+
+SLICE = 2.0  # seconds of sending by one channel
+ROUNDS = 40  # transactions of a slice that turn events into notices
+_bells: list[Callable[[], bool]] = []
+
+# A number that changes whenever somebody did something about it, and whether anything waits. Each part reads along an
+# index to the first row: with EXISTS in place of LIMIT, the first would read all events.
+_WAITING = f"""
+WITH place AS (SELECT xid, event FROM approvals_noticecursor WHERE id = 1)
+SELECT coalesce((SELECT event FROM place), 0) + coalesce((SELECT sum(token) FROM approvals_channelstate), 0),
+  NOT EXISTS (SELECT FROM place)
+  OR (SELECT id FROM checkpoints_event WHERE NOT kind = 'checkpoint.saved' AND xid < {Horizon.template}
+      AND (xid, id) > ((SELECT xid FROM place), (SELECT event FROM place)) ORDER BY xid, id LIMIT 1) IS NOT NULL
+  OR EXISTS (SELECT FROM approvals_notificationpreference WHERE digest_next <= statement_timestamp())
+  OR EXISTS ({DUE})
+"""  # noqa: S608 - constants
+
+
+def register(bell: Callable[[], bool]) -> None:
+    """Register a function that has a worker do a slice."""
+    if bell not in _bells:
+        _bells.append(bell)
+
+
+def waiting() -> list[tuple[int, int]]:
+    """Return [(0, token)] where there is work, [] where there is none; the token changes as work is done."""
+    ((token, there),) = run_sql(_WAITING, [_names()])
+    return [(0, int(token))] if there else []
+
+
+def run_slice() -> None:
+    """Write notices of new events and due digests, and send for a moment by each channel; ring where work is left."""
+    for _ in range(ROUNDS):
+        if not fan_out.fan_out():
+            break
+    digest.write_due()
+    for channel, _ in Message.objects.due_channels(_names()):
+        try:
+            deliver(channel, seconds=SLICE)
+        except Exception:  # one channel's fault keeps no other one from sending
+            log.exception("channel.failed", channel=channel)
+    if waiting():
+        ring()
+
+
+def _names() -> list[str]:
+    return [each.name for each in channels()]
+
+
+def ring() -> None:
+    """Ask a worker for a slice; without any the sweeper does, within a second."""
+    for bell in _bells:
+        bell()

@@ -12,8 +12,8 @@ from approvals.gates.reading import with_reviewers
 from approvals.models import Message, NotificationPreference, Proposal
 
 from . import building, wanted_when
+from .building import NoticeKind, NoticeMessage, Urgency
 from .channel import named
-from .message import NoticeKind, NoticeMessage, Urgency
 
 CHANNEL = "email"  # the only one that a list of many gates fits into
 LISTED = 30  # gates in one digest

@@ -2,6 +2,8 @@
 
 The checks are made now and not when the notice was written, as everything may have changed since: the gate is decided,
 the person has voted or may decide no more, chose otherwise, or sleeps.
+
+It also computes when a message that did not arrive is sent again. Pure.
 """
 
 from __future__ import annotations
@@ -25,9 +27,9 @@ from checkpoints.access.permissions import Ways, shown_in, teams_of
 from checkpoints.models import Event, Run, run
 
 from . import account, building, digest, wanted_when
+from .building import NoticeKind, NoticeMessage, Urgency
 from .channel import NoticeAddress, NoticeChannel
-from .message import NoticeKind, NoticeMessage, Urgency
-from .told_events import HANDED, LAPSED, NOT_RUN, STANDS_IN, ToldEvent
+from .fan_out import HANDED, LAPSED, NOT_RUN, STANDS_IN, ToldEvent
 
 ASKING = (NoticeKind.ASKED, NoticeKind.REMINDER)
 AT_ONCE = (NoticeKind.TEST, NoticeKind.RESET, NoticeKind.ACCOUNT)  # no quiet time keeps them back
@@ -291,3 +293,23 @@ def _readers(rows: QuerySet[Any], through: Ways, people: Set[int]) -> set[tuple[
         for person in people
         if any(team in teams[person, needs] for needs, team in ways)
     }
+
+
+SPREAD = 0.2  # part of a pause, to either side, so that messages that failed together are not retried together
+PATIENCE = 24 * 3600.0  # seconds; the longest pause that a receiver can ask for by Retry-After
+
+
+def spent(tries: int, pauses: Sequence[float]) -> bool:
+    """Tell whether it was tried as often as its pauses allow, so that one whose senders die does not go on for ever."""
+    return tries > len(pauses)
+
+
+def pause(tries: int, pauses: Sequence[float], *, spread: float, asked: float | None = None) -> float | None:
+    """Return the seconds until the next try after `tries` of them; None where there is no next.
+
+    `spread`: a random number from -1 to 1; `asked`: the receiver's Retry-After, which can only lengthen the pause.
+    """
+    if spent(tries, pauses):
+        return None
+    chosen = pauses[tries - 1] * (1 + SPREAD * spread)
+    return max(chosen, min(asked, PATIENCE)) if asked is not None else chosen

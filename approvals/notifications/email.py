@@ -24,8 +24,8 @@ from django.template.loader import render_to_string
 from approvals.models import Profile
 from approvals.presentation.text.untrusted import person
 
+from .building import NoticeMessage, write_moment
 from .channel import UNREACHED, NoticeAddress, NoticeChannel, Receipt, Result
-from .message import NoticeMessage, write_moment
 
 NAME = "email"
 KEPT = 100  # mails over one connection: servers count them, and close

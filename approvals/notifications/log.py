@@ -16,7 +16,7 @@ from approvals.presentation.text.untrusted import person, plain
 from checkpoints.models import Run
 
 from . import channel
-from .message import NoticeKind
+from .building import NoticeKind
 
 CLEARED = 1000  # rows a transaction
 SHOWN = 25  # notices on one's own page

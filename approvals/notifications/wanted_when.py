@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from approvals.cards.card import RISKS
 from approvals.models import NotificationPreference, Policy
 
-from .message import NoticeKind, Urgency
+from .building import NoticeKind, Urgency
 
 NEVER = "never"
 LEVELS = (NEVER, *RISKS)  # what a person chooses of: never, or from which risk on

@@ -1,7 +1,7 @@
 """Checks who may decide a gate: when somebody decides, and again for every voter when a quorum closes.
 
 People decide in their own name, as members of the policy's teams or of those added to the gate, or because the policy
-names them; or for somebody who is away and would be one of these teams (approvals.models.assignments.delegation).
+names them; or for somebody who is away and would be one of these teams (approvals.models.assignments.reviewers).
 Whoever may not decide by separation of duties decides for nobody, and nobody decides for them. In their own name comes
 first: then nobody's authority is used up. Somebody of an added team may fill any role, see approvals.policy.required.
 """
@@ -15,8 +15,7 @@ from typing import NamedTuple
 from django.contrib.auth.models import User
 
 from approvals.models import AddedTeam, Decision, Gate
-from checkpoints.access.missing_permission import ASK, IN_TEAMS
-from checkpoints.access.permissions import DECIDE_GATE
+from checkpoints.access.permissions import ASK, DECIDE_GATE, IN_TEAMS
 from checkpoints.actors import of_user
 from checkpoints.postgresql.prepared_rows import type_numbers
 from checkpoints.postgresql.sql import run_sql

@@ -25,7 +25,7 @@ from django.db import models
 
 from approvals.models import Calendar, Policy
 from approvals.models.policy import SETTINGS
-from approvals.policy import escalation, required
+from approvals.policy import required
 from approvals.policy.rules import written
 from approvals.policy.rules.written import Directory
 from checkpoints.admin.durations import spell_duration
@@ -136,7 +136,7 @@ def _table(policy: Policy, directory: Directory) -> dict[str, Any]:
         made |= {"groups": sorted(groups[each] for each in role.teams), "quorum": role.quorum}
         made |= {"people": sorted(people[each] for each in role.people)} if role.people else {}
     if policy.escalation:
-        made["escalation"] = escalation.lines(policy.escalation)
+        made["escalation"] = required.lines(policy.escalation)
     if policy.calendar:
         made["calendar"] = policy.calendar.name
     for name in PLAIN:

@@ -11,15 +11,14 @@ from django.contrib.auth.models import Group, User
 
 from approvals.gates import automatic
 from approvals.models import Gate, OwedSample, Policy
-from approvals.policy import last_gates, required
+from approvals.policy import pacing, required
 from approvals.policy.requirements import Requirements
 from approvals.policy.rules import stage_words
 from approvals.policy.rules.stage_words import Names
 from approvals.policy.rules.written import Directory
 
-from .changes import decided_by
+from .changes import decided_by, in_force
 from .lowering import asks_as_much
-from .vouched import in_force
 
 LAST = 200  # gates
 LISTED = 20
@@ -128,7 +127,7 @@ def simulate(policy: Policy, *, groups: Iterable[Group], people: Iterable[User])
         first = min(gate.proposals.all(), key=lambda each: each.number)
         gates.append(SimulatedGate(gate=gate, before=required.of(first, gate.policy), after=_asked(drafted, gate)))
     owed = OwedSample.objects.filter(team=policy.team_id, policy=policy.name).count()
-    names, warnings = Directory.now().names, last_gates.warnings(drafted)
+    names, warnings = Directory.now().names, pacing.warnings(drafted)
     return Simulation(gates=gates, names=names, sample=drafted.auto_sample, warnings=warnings, owed=owed)
 
 

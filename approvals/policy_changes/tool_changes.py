@@ -19,7 +19,7 @@ from approvals.schema import redact
 from checkpoints import actors
 from checkpoints.models import Event
 
-from .vouched import policies_in_force
+from .changes import policies_in_force
 
 SAME = ("title", "schema", "pinned", "risk", "irreversible", "undo", "used")
 

@@ -14,8 +14,7 @@ from django.urls import reverse
 from approvals.audit import event_words
 from approvals.audit.erasing import ERASED
 from approvals.audit.event_words import Happening
-from approvals.audit.listing import EventPage
-from approvals.audit.readers import AuditReader
+from approvals.audit.listing import AuditReader, EventPage
 from approvals.models import Gate
 from checkpoints.access.permissions import ERASE_TEXT, teams_where
 from checkpoints.audit.reading import row_of

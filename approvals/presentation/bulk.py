@@ -11,7 +11,7 @@ from django.utils.functional import cached_property
 
 from approvals.assignments.errors import ClaimedByOther
 from approvals.consequences.errors import DoneAlready, RejectionStands
-from approvals.consequences.outcome_fates import OutcomeFate, read_fates
+from approvals.consequences.performed import OutcomeFate, read_fates
 from approvals.decisions.bulk.orders import BulkProgress, BulkResult
 from approvals.decisions.decision_impact import DecisionImpact
 from approvals.decisions.submission import Verdict

@@ -20,13 +20,11 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 
 from approvals.assignments import claims
-from approvals.cards.card import Card
-from approvals.cards.stored import card_of
-from approvals.consequences import sentences
+from approvals.cards.card import Card, card_of
+from approvals.consequences import verbs
 from approvals.consequences.done_before import DoneBefore
-from approvals.consequences.outcome_fates import OutcomeFate
-from approvals.gates.lists.queue_filters import QueueFilters
-from approvals.gates.lists.search_terms import found_in
+from approvals.consequences.performed import OutcomeFate
+from approvals.gates.lists.queue_filters import QueueFilters, found_in
 from approvals.impact.result import Repeat
 from approvals.models import Gate
 from approvals.policy import bulk
@@ -145,7 +143,7 @@ def row(
         "holder": untrusted.person(holder) if holder else "",
         "found": found,
         "done": tuple(say_done(each, gate.asked.resource, outside=provenance.outside) for each in done),
-        "before": tuple(sentences.done(each, at=moment(each.at), here=gate.run_id) for each in repeats),
+        "before": tuple(verbs.done(each, at=moment(each.at), here=gate.run_id) for each in repeats),
     }
     open_here = is_open and not lingering
     return InboxRow(gate=gate, group=group, open=open_here, pick=pick, shown=tuple(shown.items()))

@@ -16,8 +16,8 @@ from approvals.insights.figures import PersonFigures
 from approvals.models import Decision, Gate, Outcome
 from approvals.presentation.drawing.times import lasting
 
-from .addresses import address
 from .text import untrusted
+from .topbar import address
 
 CHARTED = 8  # rows of a table that its chart shows
 LISTED = 50  # rows of a table

@@ -19,18 +19,18 @@ from django.utils.safestring import SafeString
 from approvals import english
 from approvals.forms import names, texts
 from approvals.gates.beside import OpenBeside
-from approvals.presentation import addresses, topbar
+from approvals.presentation import topbar
 from approvals.presentation.drawing import times
 from approvals.presentation.gate_facts.provenance import Provenance, in_quotes
-from approvals.presentation.text import amounts, files, icons, invisible, lookalikes, spelled_out, text_diff, untrusted
+from approvals.presentation.text import amounts, files, icons, invisible, line_diff, lookalikes, spelled_out, untrusted
 from approvals.presentation.text import state_tree as tree
 from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import PlanSpec, spec_of
 
 register = template.Library()
 register.simple_tag(icons.icon)
-register.simple_tag(addresses.address, name="url")
-register.simple_tag(text_diff.render, name="word_changes")
+register.simple_tag(topbar.address, name="url")
+register.simple_tag(line_diff.render, name="word_changes")
 register.simple_tag(files.address, name="artifacts_of")
 register.filter("file_words", files.words)
 register.simple_tag(Provenance.risk_mark, name="risk_mark")  # who set a card's risk: `{% risk_mark provenance card %}`

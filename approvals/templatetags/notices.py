@@ -20,8 +20,8 @@ from approvals.accounts import pushed
 from approvals.channels import browsers, slack, vapid
 from approvals.models import ChannelAddress, Message
 from approvals.notifications import log
+from approvals.notifications.building import NoticeKind
 from approvals.notifications.channel import NoticeChannel
-from approvals.notifications.message import NoticeKind
 from checkpoints.access.permissions import own_teams
 
 register = template.Library()

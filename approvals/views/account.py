@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from approvals.accounts import factors, preferences, sign_ins
 from approvals.models import Profile
-from approvals.notifications import changing
+from approvals.notifications import account
 from approvals.presentation import names as person_names
 from approvals.sessions import digest_of_key
 from approvals.time_zones import known_zones
@@ -46,7 +46,7 @@ def save_profile(request: HttpRequest) -> HttpResponse:
             return _show(request, chosen, typed=names, wrong=wrong, status=422)
         chosen.save()
         if chosen.zone != before:
-            changing.replan(reader)
+            account.replan(reader)
         changed = [name for name, value in names.items() if getattr(reader, name) != value]
         if changed:
             User.objects.filter(pk=reader.pk).update(**{name: names[name] for name in changed})

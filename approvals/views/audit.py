@@ -19,14 +19,12 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from approvals.audit import erasing, exporting, listing, readers, seal_verification
+from approvals.audit import erasing, exporting, listing, seal_verification
 from approvals.audit.erasing import ErasureRefused
-from approvals.audit.listing import PageMark
-from approvals.audit.readers import AuditReader
+from approvals.audit.listing import AuditReader, PageMark
 from approvals.presentation import audit
 from checkpoints import actors
-from checkpoints.access.missing_permission import say_missing_permission
-from checkpoints.access.permissions import VIEW_AUDIT
+from checkpoints.access.permissions import VIEW_AUDIT, say_missing_permission
 from checkpoints.audit.filters import AuditFilters, NoFilter
 from checkpoints.models import Event, Verification
 
@@ -38,7 +36,7 @@ AT_ONCE = 200  # lines of an export that are made and sent together
 
 def auditor_or_404(request: HttpRequest) -> AuditReader:
     """Return the reader's access to the audit; 404 for somebody without any."""
-    reader = readers.reader(reader_of(request))
+    reader = listing.reader(reader_of(request))
     if not reader.may_see:
         raise Http404("No such page")
     return reader

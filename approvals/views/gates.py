@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from approvals import time_zones
-from approvals.decisions.lost_race import changes_since
+from approvals.decisions.prepared_decision import changes_since
 from approvals.gates.lists.queue_filters import QueueFilters
 from approvals.gates.lists.queues import MINE
 from approvals.live import page_frame

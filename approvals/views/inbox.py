@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from approvals.consequences import impact_sources
 from approvals.consequences.done_before import done_before
-from approvals.consequences.outcome_fates import read_fates
+from approvals.consequences.performed import read_fates
 from approvals.gates.lists import snoozing
 from approvals.gates.lists.queue_filters import QueueFilters
 from approvals.gates.lists.queues import ALL, DECIDED, GROUPS, MINE, MINE_DECIDED, MINE_HELD, PERSONAL

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
-from approvals.consequences.outcome_fates import read_fates
+from approvals.consequences.performed import read_fates
 from approvals.gates.lists.queue_filters import QueueFilters
 from approvals.gates.lists.queues import MINE, ReaderReach
 from approvals.gates.page.shown_gate import counted

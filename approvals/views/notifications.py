@@ -17,9 +17,9 @@ from django.views.decorators.http import require_POST, require_safe
 from approvals.accounts import preferences, pushed, sign_ins
 from approvals.channels import browsers, slack, vapid
 from approvals.models import Message, NotificationPreference
-from approvals.notifications import changing, log, notifying
+from approvals.notifications import account, delivering, log
+from approvals.notifications.building import NoticeKind
 from approvals.notifications.channel import channels
-from approvals.notifications.message import NoticeKind
 from approvals.time_zones import COOKIE, known_zones
 from checkpoints.postgresql.sql import make_storable
 
@@ -34,7 +34,7 @@ LONGEST = 2000  # characters of each
 @private
 def page(request: HttpRequest) -> HttpResponse:
     """Show the reader's settings, and what they were told lately."""
-    return show(request, changing.of(reader_of(request)), saved="saved" in request.GET, tested="tested" in request.GET)
+    return show(request, account.of(reader_of(request)), saved="saved" in request.GET, tested="tested" in request.GET)
 
 
 @require_POST
@@ -43,9 +43,9 @@ def change(request: HttpRequest) -> HttpResponse:
     """Store the settings; 422 with the stored ones where one cannot be."""
     reader = reader_of(request)
     try:
-        changing.save(reader, request.POST)
-    except changing.SettingsRefused as refused:
-        return show(request, changing.of(reader), refused=str(refused), status=422)
+        account.save(reader, request.POST)
+    except account.SettingsRefused as refused:
+        return show(request, account.of(reader), refused=str(refused), status=422)
     response = HttpResponseRedirect(reverse("notifications") + "?saved", status=303)
     preferences.hand_over(response, preferences.profile_of(reader))
     return response
@@ -69,9 +69,9 @@ def test(request: HttpRequest) -> HttpResponse:
         Message.objects.bulk_create(
             Message(kind=NoticeKind.TEST, channel=name, user=reader, address_id=each.id, urgency=2) for each in found
         )
-        notifying.ring()
+        delivering.ring()
         return HttpResponseRedirect(reverse("notifications") + "?tested#log", status=303)
-    return show(request, changing.of(reader), refused=refused, status=422)
+    return show(request, account.of(reader), refused=refused, status=422)
 
 
 def show(
@@ -87,7 +87,7 @@ def show(
     context = {
         "settings": settings, "saved": saved, "tested": tested, "refused": refused,
         "channels": [(each, addresses[each.name]) for each in fit],
-        "rows": changing.rows(settings), "lead": changing.lead_of(settings), "zones": sorted(known_zones()),
+        "rows": account.rows(settings), "lead": account.lead_of(settings), "zones": sorted(known_zones()),
         "log": log.of_person(reader), "digests": _digests(settings), "reader": reader,
     }  # fmt: skip
     return render(request, "notifications/page.html", context, status=status)
@@ -95,7 +95,7 @@ def show(
 
 def _digests(settings: NotificationPreference) -> list[tuple[int, str]]:
     times = [f"{at:%H:%M}" for at in settings.digest_at]
-    return [(n, times[n - 1] if n <= len(times) else "") for n in range(1, changing.DIGESTS + 1)]
+    return [(n, times[n - 1] if n <= len(times) else "") for n in range(1, account.DIGESTS + 1)]
 
 
 @require_safe

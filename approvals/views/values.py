@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_POST, require_safe
 
-from approvals.decisions import uploads
+from approvals.decisions import edit
 from approvals.forms.texts import as_json
 from approvals.gates import reveal_secret
 from approvals.models.upload import plain_name
@@ -110,7 +110,7 @@ def send_file(request: HttpRequest, gate_id: int, digest: str) -> StreamingHttpR
     page = page_or_404(request, gate_id)
     standing = page.veil.masked(patch.apply(page.proposal.state_patch, page.gate.saved.state))
     asked = [action.masked for action in page.card.actions]
-    reference = uploads.referenced(digest, page.saved.state, asked, standing)
+    reference = edit.referenced(digest, page.saved.state, asked, standing)
     if reference is None:
         raise Http404("No such file at this gate")
     held = ExitStack()

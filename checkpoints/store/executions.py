@@ -34,7 +34,7 @@ from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.ops import DROP, Append, Splice, Write
 
 from . import gaps
-from .header import COLUMNS, CheckpointHeader, trace_ancestry
+from .loading import COLUMNS, CheckpointHeader, trace_ancestry
 
 _COLUMNS = ", ".join(f"c.{name}" for name in COLUMNS)
 # The root by its key and the forks by their own index, so that no other runs are read.

@@ -32,7 +32,7 @@ from checkpoints.postgresql.sql import to_microseconds
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import encode_canonical
 
-from .header import COLUMNS, CheckpointHeader, trace_ancestry
+from .loading import COLUMNS, CheckpointHeader, trace_ancestry
 
 ID, RUN, SEQ, PARENT, PARENT_DIGEST = map(HEADER.index, ("id", "run_id", "seq", "parent", "parent_digest"))
 _STORED = [item for item in range(len(HEADER)) if item not in (RUN, SEQ)]

@@ -25,7 +25,7 @@ from django.views.decorators.http import require_safe
 
 from agents.models import SweeperPass, Worker
 from agents.models.worker import SILENT
-from agents.serving import deaf_workers
+from agents.serving import announcing
 from checkpoints.events.commit_order import horizon_age
 from config.local import restarts as restarted
 from config.messages import connect_redis
@@ -154,7 +154,7 @@ def worker() -> str:
     """
     if not Worker.objects.there().exists():
         return f"none was heard of for {SILENT.seconds} s"
-    return deaf_workers.describe_ended_worker()
+    return announcing.describe_ended_worker()
 
 
 def readers() -> str:

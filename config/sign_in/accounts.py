@@ -37,8 +37,8 @@ from agents.access import address_of
 from approvals.accounts import factors, preferences, sign_ins
 from approvals.accounts.factors import ProofMethod
 from approvals.models import Message
-from approvals.notifications import email, notifying
-from approvals.notifications.message import NoticeKind, Urgency
+from approvals.notifications import delivering, email
+from approvals.notifications.building import NoticeKind, Urgency
 from approvals.views.access import private, reader_of
 from checkpoints import actors
 
@@ -221,7 +221,7 @@ class ResetForm(ResetPasswordForm):
         """Write a notice for each account. One without an account takes as long, and is dropped by the worker."""
         link = partial(Message, kind=NoticeKind.RESET, channel=email.NAME, urgency=Urgency.HIGH)
         Message.objects.bulk_create([link(user=user) for user in self.users] or [link()])
-        notifying.ring()
+        delivering.ring()
         return str(self.cleaned_data["email"])
 
 

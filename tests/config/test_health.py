@@ -21,7 +21,7 @@ import redis
 from django.test import Client, override_settings
 
 from agents.models import Worker
-from agents.serving import deaf_workers
+from agents.serving import announcing
 from config import messages
 from config.health import probe
 from tests.agents.serving.test_deafness import IMPATIENT
@@ -80,9 +80,9 @@ def test_workers_that_are_busy_for_long_are_there_and_those_that_stopped_are_not
         client.flushall()
         assert messages.canary_age(redis_url) == messages.CANARY_LIVES
         assert worker_part() == "ok"
-        client.set(deaf_workers.KEY, "deaf@here took nothing", ex=deaf_workers.STAYS)
+        client.set(announcing.KEY, "deaf@here took nothing", ex=announcing.STAYS)
         assert worker_part() == "deaf@here took nothing"
-        client.delete(deaf_workers.KEY)
+        client.delete(announcing.KEY)
     for each in Worker.objects.there():
         Worker.objects.stop(each.name)
     assert worker_part() == "none was heard of for 20 s"

@@ -21,7 +21,7 @@ from agents.models import Effect
 from agents.moves import rewind
 from agents.runner import engine
 from agents.runs.start import start_run
-from approvals.cards.recovery_answers import RecoveryAnswer
+from approvals.cards.answer import RecoveryAnswer
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
 from approvals.models import Gate

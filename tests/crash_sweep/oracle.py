@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agents.models import Effect
-from agents.session import unsettled_effects
+from agents.session import run_path
 from agents.session.run_path import RunPath
 from approvals.models import Gate, Outcome
 from checkpoints import store
@@ -80,7 +80,7 @@ def _settled(run: Run, path: RunPath) -> Iterator[str]:
         yield f"it is {run.status} at {run.next_step}: {run.reason}"
     if asking:
         yield f"it is {run.status}, and still asks {asking}"
-    left = unsettled_effects.of_run(run.pk, path)
+    left = run_path.of_run(run.pk, path)
     if left:
         yield f"it is {run.status}, and left {[f'{row.step} {row.status}' for row in left]}"
     doubtful = Effect.objects.filter(run=run, status__in=("intended", "unknown")).values_list("step", "status")

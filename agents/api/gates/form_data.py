@@ -19,8 +19,7 @@ from agents.api.protocol.auth import require_scope
 from agents.api.protocol.schemas import ApiSchema, GateId
 from agents.models import TokenScope
 from approvals.forms import Form, FormField, FormNode, ShapeChoice
-from approvals.presentation.decision_form.actions import ActionSheet, form_of
-from approvals.presentation.decision_form.answer_forms import AnswerForm
+from approvals.presentation.decision_form.actions import ActionSheet, AnswerForm, form_of
 from approvals.presentation.gate_page.page import GatePage
 from approvals.views.access import page_or_404
 from checkpoints import store

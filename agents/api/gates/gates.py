@@ -17,7 +17,7 @@ from agents.api.protocol.answers import Page, Paging, answer_json, splice_json
 from agents.api.protocol.auth import require_scope
 from agents.api.protocol.schemas import ApiSchema, GateId, Hex, Text, gate_page, one_of
 from agents.models import TokenScope
-from approvals.consequences.outcome_fates import STATES, read_fates
+from approvals.consequences.performed import STATES, read_fates
 from approvals.models import Gate, Outcome, Proposal
 from approvals.policy import required
 from approvals.presentation.decision_form import whole_state

@@ -28,7 +28,7 @@ from agents.remote import post_gate as posting
 from agents.remote.asking import hand_out
 from agents.remote.post_gate import PostedGate, Sender
 from agents.work_errors import WorkNotAllowed, WorkRefused
-from approvals.decisions.lost_race import lost_race
+from approvals.decisions.prepared_decision import lost_race
 from approvals.errors import GateExpired
 from approvals.gates import closing
 from approvals.gates.reading import read

@@ -23,8 +23,7 @@ from agents.remote import plans as outside
 from agents.runs import start
 from agents.work_errors import WorkInvalid, WorkNotAllowed
 from checkpoints.access import token_scope
-from checkpoints.access.missing_permission import say_no_team
-from checkpoints.access.permissions import START_RUN, teams_by_name
+from checkpoints.access.permissions import START_RUN, say_no_team, teams_by_name
 from checkpoints.models import Run
 from checkpoints.models.run import PRIORITIES
 from checkpoints.values.characters import one_line

@@ -18,7 +18,7 @@ from agents.api.protocol.schemas import ApiSchema, Hex, Order, RunId, Seq, Text,
 from agents.api.runs.moves import run_to_order
 from agents.comparison import patch_between
 from agents.models import OpenResource, TokenScope
-from approvals.gates.state_secrets import veil_of
+from approvals.gates.reveal_secret import veil_of
 from checkpoints import store
 from checkpoints.audit import verify_runs
 from checkpoints.errors import CheckpointRemoved

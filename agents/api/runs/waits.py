@@ -19,11 +19,10 @@ from agents.api.protocol.waiting import AWAITS, LONGEST
 from agents.api.runs.moves import run_to_order
 from agents.api.runs.runs import RunSummary, summed_up
 from agents.models import Signal, TokenScope
-from agents.waits import signals, suspend
+from agents.waits import signals, step_waits
 from agents.work_errors import WorkNotAllowed
 from approvals.schema import redact
-from checkpoints.access.missing_permission import say_missing_permission
-from checkpoints.access.permissions import START_RUN
+from checkpoints.access.permissions import START_RUN, say_missing_permission
 from checkpoints.actors import of_user
 from checkpoints.models import Run
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
@@ -174,7 +173,7 @@ def wake_run(request: HttpRequest, run_id: RunId, key: Key) -> HttpResponse:
     run = run_to_order(request, run_id)
 
     def end() -> HttpResponse:
-        suspend.wake_now(run, by=actor_of(request))
+        step_waits.wake_now(run, by=actor_of(request))
         return answer_json(summed_up(run))
 
     return do_once(request, key, end)

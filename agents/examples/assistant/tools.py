@@ -30,7 +30,7 @@ import httpx
 from django.conf import settings
 from pydantic import Field
 
-from agents.effects.http import trusted
+from agents.effects.classify_failure import trusted
 from agents.examples.nouns import Noun
 from approvals.outbound.targets import AddressRefused, resolve_address
 from checkpoints.values import artifacts

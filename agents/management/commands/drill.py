@@ -13,10 +13,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from agents.definition import environment, registry
 from agents.definition.registered import RegisteredAgent
 from agents.drill import children, report
-from agents.drill.answers import Answers, read_signals
 from agents.drill.children import done_in_child
 from agents.drill.exercise import Exercise
 from agents.drill.kill_moments import MOMENTS
+from agents.drill.record import Answers, read_signals
 from agents.errors import AgentError, InputRefused
 from agents.runs.start import validate_input
 from checkpoints.errors import ValueRefused

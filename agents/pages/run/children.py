@@ -12,7 +12,7 @@ from agents.pages.run.facts import holds_run
 from agents.pages.run.head import STATUS
 from agents.pages.run.row import Ancestor, StartedRun
 from agents.pages.run.story import RunScene
-from approvals.engine_rules import children as rules
+from approvals.engine_rules import effects as rules
 from checkpoints.models import Run
 from checkpoints.runs.plans import in_words
 

@@ -20,7 +20,7 @@ from agents.pages.differences import difference_context
 from agents.pages.run import offered_moves
 from agents.pages.run.offered_moves import TypedOrder, parse_number
 from approvals.gates import reveal_secret
-from approvals.gates.state_secrets import veil_of
+from approvals.gates.reveal_secret import veil_of
 from checkpoints import actors, store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint, Event, Run

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from agents.effects.fates import TimelineMark
-from approvals.cards.recovery_answers import RecoveryAnswer
+from approvals.cards.answer import RecoveryAnswer
 
 RAN = TimelineMark("ran", "ran", "check", "ran")
 GIVEN = TimelineMark("ran", "ran", "check", "given")

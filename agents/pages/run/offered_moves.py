@@ -27,8 +27,7 @@ from approvals.models import Decision, Gate
 from approvals.policy import step_up
 from approvals.presentation.drawing import impact_words
 from approvals.presentation.drawing.impact_words import ImpactLine
-from checkpoints.access.missing_permission import say_missing_permission
-from checkpoints.access.permissions import REWIND_RUN, may_in_team
+from checkpoints.access.permissions import REWIND_RUN, may_in_team, say_missing_permission
 from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql.sql import make_storable
 from checkpoints.runs.plans import PlanSpec, spec_of

@@ -1,14 +1,75 @@
-"""The filters of a queue, as SQL on a gate `g`."""
+"""The filters of a queue, as SQL on a gate `g`.
+
+Also here: the orders of the queues, as SQL on a gate `g`: each is that of an index, and its pages begin where one
+ended.
+
+It also collects the words by which a gate is found: its titles, the people in it, and the values that it asks about.
+
+Never a secret: what a schema hides is masked before it is read, and a mask has no words. Bounded, since an agent
+chooses how much it asks about.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from checkpoints.postgresql.text_search import looked_for
+from approvals.cards.card import Card
+from approvals.schema.redact import MASK
+from checkpoints.postgresql.text_search import join_terms, looked_for, person_term
 
-from .queue_orders import AFTER
+_RANKED = enumerate(("critical", "high", "medium"))
+_RANKS = " ".join(f"WHEN g.risk = '{risk}' THEN {place}" for place, risk in _RANKED)
+RANK = f"CASE {_RANKS} ELSE 3 END"
+URGENT = "deadline, opened_at, id"
+NEWEST = "closed_at DESC, id DESC"
+SAID_LAST = "said DESC"  # of the reader's own decisions
+# The orders of a queue of open gates; amounts of one currency stand together, since they cannot be compared.
+SORTS = {
+    "": URGENT,
+    "oldest": "opened_at, id",
+    "amount": "amount_currency DESC, amount_value DESC, id DESC",
+    "risk": "rank, opened_at, id",
+    "delay": "delay_currency DESC, delay_value DESC, id DESC",
+}
+_AMOUNTS = ("amount_currency", "amount_value", "delay_currency", "delay_value")
+COLUMNS = ", ".join(f"g.{name}" for name in ("id", "deadline", "opened_at", "closed_at", *_AMOUNTS))
+COLUMNS += f", {RANK} AS rank"
+
+
+def _of_last(column: str) -> str:
+    return f"(SELECT {column} FROM approvals_gate WHERE id = %s)"  # noqa: S608 - constants
+
+
+def _unless_due(column: str, first: str) -> str:
+    return _of_last(f"CASE WHEN deadline IS NULL THEN {column} ELSE {first} END")
+
+
+def _beyond(sign: str, *columns: str) -> str:
+    """Return the condition that a row comes after the last one in these columns, all in one direction."""
+    before = [_of_last(each.replace("g.", "")) for each in columns]
+    return f"({', '.join(columns)}) {sign} ({', '.join(before)})"
+
+
+_SAID = "(SELECT max(l.id) FROM approvals_decision l WHERE l.gate_id = %s AND l.user_id = d.user_id)"
+# Each begins in the index where the gate before stands: one value at a time, as no index serves a row of a subquery.
+# Gates without a deadline come last, as a stretch of their own.
+AFTER = {
+    URGENT: [
+        _beyond(">", "g.deadline", "g.opened_at", "g.id"),
+        "g.deadline IS NULL AND (g.opened_at, g.id) >"
+        f" ({_unless_due('opened_at', repr('-infinity'))}, {_unless_due('id', '0')})",
+    ],
+    NEWEST: [_beyond("<", "g.closed_at", "g.id")],
+    SORTS["oldest"]: [_beyond(">", "g.opened_at", "g.id")],
+    SORTS["amount"]: [_beyond("<", "g.amount_currency", "g.amount_value", "g.id")],
+    SORTS["risk"]: [_beyond(">", RANK, "g.opened_at", "g.id")],
+    SORTS["delay"]: [_beyond("<", "g.delay_currency", "g.delay_value", "g.id")],
+    SAID_LAST: [f"d.id < {_SAID}"],
+}
+
 
 MATCHES = "to_tsvector('simple'::regconfig, coalesce(g.terms, '')) @@ to_tsquery('simple', %s)"  # as the index has it
 
@@ -57,3 +118,42 @@ class QueueFilters:
             parts.append("g.closed_at >= statement_timestamp() - make_interval(secs => %s)")
             values.append(self.closed_within)
         return "".join(f" AND {part}" for part in parts), values
+
+
+MOST = 3_000  # characters of values
+EACH = 200  # characters of one value
+DEEPEST = 20
+
+
+def of_card(card: Card, *people: int | None) -> str:
+    """Return the search terms of a card and of the people who ask, by their ids."""
+    asking = [person_term(person) for person in people if person]
+    shown = join_terms(card.title, card.for_whom, card.resource, card.amount, *asking)
+    return " ".join(dict.fromkeys(f"{shown} {_bounded(card)}".split()))
+
+
+def found_in(value: Any, at: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield (path, text) for each text and number in a value that is already masked."""
+    if isinstance(value, dict) and depth < DEEPEST:
+        for name, inner in value.items():
+            yield from found_in(inner, f"{at}.{name}" if at else str(name), depth + 1)
+    elif isinstance(value, list | tuple) and depth < DEEPEST:
+        for inner in value:
+            yield from found_in(inner, at, depth + 1)
+    elif isinstance(value, str) and MASK not in value:
+        yield at, value[:EACH]
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield at, str(value)
+
+
+def _bounded(card: Card) -> str:
+    said: list[str] = []
+    left = MOST
+    for action in card.actions:
+        for text in (action.tool, *(found for _path, found in found_in(action.masked_in_messages))):
+            words = join_terms(text)
+            if len(words) > left:
+                return " ".join(said)
+            left -= len(words)
+            said.append(words)
+    return " ".join(said)

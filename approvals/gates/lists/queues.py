@@ -25,8 +25,7 @@ from checkpoints.postgresql.capped_count import MOST, Capped
 from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement, type_numbers
 from checkpoints.postgresql.sql import number_parameters, run_sql
 
-from .queue_filters import QueueFilters
-from .queue_orders import COLUMNS, NEWEST, SAID_LAST, SORTS, URGENT
+from .queue_filters import COLUMNS, NEWEST, SAID_LAST, SORTS, URGENT, QueueFilters
 
 MINE, GROUPS, ALL = "mine", "groups", "all"  # open: those that wait for the reader, those of their groups, all they see
 DECIDED = "decided"

@@ -13,9 +13,9 @@ from approvals.models.policy import SETTINGS
 from approvals.policy import required
 from approvals.policy.rules.written import Directory
 from approvals.policy_changes import changes, policy_file
+from approvals.policy_changes.changes import in_force, opens_gates, policies_in_force
 from approvals.policy_changes.policy_file import WrongFile
 from approvals.policy_changes.simulation import simulate
-from approvals.policy_changes.vouched import in_force, opens_gates, policies_in_force
 from checkpoints.access.permissions import may_everywhere
 
 

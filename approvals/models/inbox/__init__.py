@@ -1,7 +1,5 @@
 """Keeps people's own of the inbox: bulk decisions, saved views and snoozed gates."""
 
-from .bulk import BulkItem, BulkOrder
-from .saved_view import SavedView
-from .snooze import Snooze
+from .saved_view import BulkItem, BulkOrder, SavedView, Snooze
 
 __all__ = ["BulkItem", "BulkOrder", "SavedView", "Snooze"]

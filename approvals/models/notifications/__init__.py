@@ -1,8 +1,6 @@
-from .address import ChannelAddress
-from .channel_state import ChannelState
-from .cursor import NoticeCursor
+from .channel_state import ChannelState, NoticeCursor
 from .message import Message, MessageAttempt, MessageEnd
-from .preference import NotificationPreference
+from .preference import ChannelAddress, NotificationPreference
 
 __all__ = [
     "ChannelAddress",

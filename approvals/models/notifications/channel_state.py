@@ -1,6 +1,8 @@
 """The state of each channel, and its lease: one sender at a time, so that a slow server keeps one worker busy.
 
 A channel that reached nobody rests for a while, longer each time: its messages are not tried, and not counted as tried.
+
+Also here: up to which event people were told: the one row that those who write messages move.
 """
 
 from __future__ import annotations
@@ -8,7 +10,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.db import models
+from django.db.models import Q
 
+from checkpoints.events.commit_order import Cursor, newest_cursor
 from checkpoints.postgresql.sql import run_sql
 
 LEASE = timedelta(seconds=150)  # as a message's
@@ -105,3 +109,32 @@ class ChannelState(models.Model):
     def release(self, *, reached: bool | None, word: str = "") -> None:
         """Give the channel back. `reached`: whether anything arrived; None where nothing was tried."""
         run_sql(_RELEASE, [self.channel, self.token, reached, word[:30], PAUSES])
+
+
+class NoticeCursor(models.Model):
+    """The one row that says up to which event messages are written. It moves in the transaction that writes them."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    xid = models.BigIntegerField()
+    event = models.BigIntegerField()
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="one_notice_cursor")]
+
+    def __str__(self) -> str:
+        return f"{self.xid}.{self.event}"
+
+    @classmethod
+    def current(cls) -> Cursor:
+        """Return the cursor. The first call of an installation starts at the newest event: nobody hears of the past."""
+        row = cls.objects.first()
+        if row is None:
+            start = newest_cursor()
+            row = cls.objects.get_or_create(id=1, defaults={"xid": start.xid, "event": start.id})[0]
+        return Cursor(row.xid, row.event)
+
+    @classmethod
+    def move(cls, before: Cursor, after: Cursor) -> bool:
+        """Move it, in the caller's transaction; False where somebody else has moved it."""
+        known = cls.objects.filter(id=1, xid=before.xid, event=before.id)
+        return bool(known.update(xid=after.xid, event=after.id))

@@ -227,7 +227,7 @@ class Message(models.Model):
         DROPPED = "dropped", "Not needed any more"
 
     event = models.BigIntegerField(null=True)  # the id of the event that it tells of; null: a digest, a test, a webhook
-    kind = models.CharField(max_length=30)  # see approvals.notifications.message.NoticeKind; a webhook's: the event's
+    kind = models.CharField(max_length=30)  # see approvals.notifications.building.NoticeKind; a webhook's: the event's
     channel = models.CharField(max_length=30)  # "email", "slack" and so on, or a webhook's: see channel_of
     user = models.ForeignKey(User, null=True, on_delete=models.CASCADE, related_name="+", db_index=False)
     team = models.ForeignKey(Group, null=True, on_delete=models.CASCADE, related_name="+")  # of a team's address

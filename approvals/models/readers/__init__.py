@@ -1,6 +1,5 @@
 """Rows that the readers of a gate leave there: questions to its agent, and when they last looked."""
 
-from .question import AgentQuestion
-from .visit import GateVisit
+from .visit import AgentQuestion, GateVisit
 
 __all__ = ["AgentQuestion", "GateVisit"]

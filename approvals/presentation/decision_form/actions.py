@@ -1,4 +1,7 @@
-"""Builds the forms of a gate's actions: pinned values first, then typed fields, then the reader's edit as a diff."""
+"""Builds the forms of a gate's actions: pinned values first, then typed fields, then the reader's edit as a diff.
+
+It also builds the answers to a gate's question, each with the form of the value it needs.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 
 from approvals import forms
 from approvals.cards.action import Action
-from approvals.cards.card import Card
+from approvals.cards.card import AnswerChoice, Card
 from approvals.cards.drawing import COMMAND, FIELDS, Drawing, present_of
 from approvals.cards.unreadable import UnreadablePart
 from approvals.errors import Problem
@@ -19,6 +22,7 @@ from approvals.presentation.gate_facts.outcomes import ActionOutcome
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from approvals.presentation.text import amounts, exact_call, line_diff, size_limit
 from approvals.presentation.text.line_diff import Line
+from approvals.schema import redact, walk
 from checkpoints.runs.plans import in_words
 from checkpoints.values import artifacts, json_pointer, patch
 
@@ -341,3 +345,58 @@ def _drawings(action: Action, drawing: Drawing) -> Iterator[DrawnArguments]:
     added, removed = line_diff.counted(before, at)
     lines, unended = line_diff.compared(before, at), line_diff.unended(before, at)
     yield replace(drawn, lines=lines, added=added, removed=removed, unended=unended)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerForm:
+    """One answer that a gate offers, with the form of the value it needs."""
+
+    id: str
+    label: str
+    grants: bool = False  # it lets the gate's effects run
+    form: Form | None = None
+    errors: Sequence[str] = ()
+
+    @property
+    def prefix(self) -> str:
+        return answer_prefix(self.id)
+
+
+def answer_prefix(choice_id: str) -> str:
+    return "value." + forms.names.encoded(choice_id).replace("!", "%21").replace("~1", "%2F")
+
+
+def answer_form(
+    card: Card,
+    choice: AnswerChoice,
+    posted: Mapping[str, str],
+    errors: Mapping[str, str] | None = None,
+    *,
+    quoted: bool = False,
+) -> Form:
+    """Build the form of an answer's value, which starts blank."""
+    schema = redact.masking(choice.get("schema") or {}, card.source)
+    return forms.build(
+        schema, blank(schema), prefix=answer_prefix(choice["id"]), posted=posted, errors=errors, quoted=quoted
+    )
+
+
+def blank(schema: Mapping[str, Any]) -> Any:
+    """Return the value that such a form starts with: the default, or an object to fill in."""
+    part = walk.resolve_part(schema, schema)
+    return schema.get("default", {} if part.get("type") == "object" else None)
+
+
+def answers(card: Card, *, typed: TypedDecision, quoted: bool = False) -> list[AnswerForm]:
+    """List the choices of a gate's question. `quoted`: an external program wrote the words of the values' schemas."""
+    question = card.question
+    if question is None:
+        return []
+    found = []
+    for choice in question["choices"]:
+        mine = {e["pointer"].removeprefix("/value"): e["message"] for e in typed.errors if not e["action"]}
+        errors = mine if typed.posted.get("answer") == choice["id"] else {}
+        form = answer_form(card, choice, typed.posted, errors, quoted=quoted) if choice.get("needs_value") else None
+        label, grants = choice.get("label", choice["id"]), choice.get("grants", False)
+        found.append(AnswerForm(id=choice["id"], label=label, grants=grants, form=form, errors=loose(form, errors)))
+    return found

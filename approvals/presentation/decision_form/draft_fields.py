@@ -15,7 +15,7 @@ from approvals.schema.redact import Redaction, placeholder_for
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json, json_pointer, patch
 
-from . import actions, answer_forms, whole_state
+from . import actions, whole_state
 from .conflicts import CONFLICT
 from .posted import SHOWN
 
@@ -35,7 +35,7 @@ def kept(fields: Mapping[str, str], proposal: Proposal) -> dict[str, str]:
     card = proposal.card
     for choice in card.question["choices"] if card.question else ():
         veil = redact.veil(choice.get("schema") or {}, card.source)
-        _mask_inputs(said, answer_forms.answer_form(card, choice, fields), veil)
+        _mask_inputs(said, actions.answer_form(card, choice, fields), veil)
     for action in card.actions:
         if action.response_redaction:
             said.pop(f"response.{action.id}", None)  # nothing there could put a placeholder's secret back

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from approvals.decisions.edit_state import PART
 from approvals.forms import Form, FormNode, ItemRows
 
-from .actions import ActionSheet, TypedDecision
-from .answer_forms import AnswerForm
+from .actions import ActionSheet, AnswerForm, TypedDecision
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from approvals.errors import Problem, make_problem
 from approvals.models import Proposal
 from approvals.schema.redact import OPEN, Redaction
 
-from . import answer_forms, conflicts, typed_edits, verdict_choice, whole_state
+from . import actions, conflicts, typed_edits, verdict_choice, whole_state
 from .actions import TypedDecision
 from .conflicts import OpenConflict
 from .verdict_choice import CONTRADICTED, UNCHANGED, UNFILLED, UNSENT, ChosenVerdict
@@ -261,7 +261,7 @@ def answered(base: PostedDecision, form: Mapping[str, str], card: Card, question
     if chosen is None:
         problems.append(make_problem("Choose one of the answers.", pointer="/choice"))
     elif chosen.get("needs_value"):
-        read = answer_forms.answer_form(card, chosen, form)
+        read = actions.answer_form(card, chosen, form)
         problems += [make_problem(said, pointer="/value" + place) for place, said in read.errors.items()]
         value = read.value
     kept = {name: text for name, text in form.items() if name.startswith("value.")} | {"answer": base.answer}

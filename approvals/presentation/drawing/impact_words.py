@@ -19,7 +19,7 @@ from django.template.loader import render_to_string
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from approvals.consequences import sentences
+from approvals.consequences import verbs
 from approvals.english import count_of, join_names, noun_for, quote_titles
 from approvals.impact.result import ChildVerdict, Impact, ImpactRow, ImpactVerdict, Repeat
 from approvals.presentation.gate_facts.agreement import Agreement
@@ -433,8 +433,8 @@ def ticks(
     return [
         RepeatBox(
             value=",".join(str(each.effect) for each in same),
-            said=[sentences.told(each, at=moment(each.at), here=run, doing=doing) for each in same],
-            label=sentences.again(same[0]),
+            said=[verbs.told(each, at=moment(each.at), here=run, doing=doing) for each in same],
+            label=verbs.again(same[0]),
             ticked=all(each.effect in ticked for each in same),
             missing=any(each.effect in missing for each in same),
         )

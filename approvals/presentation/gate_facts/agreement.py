@@ -17,7 +17,7 @@ from approvals.cards.precondition import Precondition
 from approvals.english import join_names
 from approvals.gates.projection import PendingVote, judged, window_of
 from approvals.models import Decision, Gate, Outcome, Proposal
-from approvals.policy import authorship, enough_reviewers, required, tally
+from approvals.policy import enough_reviewers, required, separation, tally
 from approvals.policy.requirements import Requirements
 from approvals.policy.rules import missing_policy, stage_words
 from approvals.policy.rules.stage_words import Names
@@ -190,7 +190,7 @@ def reviewers(gate: Gate, needs: Requirements) -> str:
         said = [" or ".join([*said, *named])]
     if policy.separation:
         said.append("not the person who started it or owns its token")
-        if wrote := authorship.authors_of(gate):
+        if wrote := separation.authors_of(gate):
             people = actors.names(f"user:{each}" for each in wrote).values()
             said[-1] += f", nor {join_names(sorted(people))}, who wrote part of it"
     if needs.step_up:

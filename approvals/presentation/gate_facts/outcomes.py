@@ -13,7 +13,7 @@ from typing import Any
 
 from approvals.cards.action import Action
 from approvals.cards.card import Card
-from approvals.consequences.outcome_fates import ASKED_AGAIN, STATES, OutcomeFate
+from approvals.consequences.performed import ASKED_AGAIN, STATES, OutcomeFate
 from approvals.english import join_names, quote_titles
 from approvals.models import Gate, Outcome
 from checkpoints import actors

@@ -10,7 +10,7 @@ from typing import Any
 from django.utils.functional import cached_property
 
 from approvals.cards import binding
-from approvals.decisions import edit_state, lost_race
+from approvals.decisions import edit_state, prepared_decision
 from approvals.models import Gate, GateVisit, Proposal
 from approvals.presentation.decision_form import actions, left_out
 from checkpoints.values import json_pointer, patch
@@ -102,7 +102,7 @@ class ShownChanges:
         if looked_at is None:
             return None
         if gate == page.gate.pk:
-            rows: list[dict[str, Any]] = lost_race.between(page.gate, looked_at, page.proposal)
+            rows: list[dict[str, Any]] = prepared_decision.between(page.gate, looked_at, page.proposal)
         else:
             bodies = binding.body_rows(looked_at.content, page.proposal.content)
             before, now = (

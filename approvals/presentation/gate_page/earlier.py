@@ -13,10 +13,10 @@ from num2words import num2words  # type: ignore[import-untyped]
 from approvals.consequences.done_before import DoneBefore
 from approvals.consequences.verbs import DO, phrase
 from approvals.english import count_of, join_names
-from approvals.gates import state_secrets
+from approvals.gates import reveal_secret
 from approvals.models import Gate, Outcome
-from approvals.policy import authorship
-from approvals.policy.authorship import Contribution
+from approvals.policy import separation
+from approvals.policy.separation import Contribution
 from approvals.presentation.decision_form import send_button
 from approvals.presentation.drawing.times import moment
 from approvals.presentation.gate_facts.provenance import Provenance, in_quotes
@@ -116,11 +116,11 @@ def changes(gate: Gate) -> list[str]:
 
     Their values are data, never markup. No statement where nobody did.
     """
-    wrote = authorship.authors_of(gate)
+    wrote = separation.authors_of(gate)
     if not wrote:
         return []
     try:
-        found = authorship.contributions(gate.run, gate.checkpoint, gate.step, before=gate.opened_at)
+        found = separation.contributions(gate.run, gate.checkpoint, gate.step, before=gate.opened_at)
     except NoSuchCheckpoint:  # the gate is closed, and retention removed its state, and so what led there
         people = actors.names(f"user:{each}" for each in wrote)
         return [f"{people[f'user:{each}']} changed the run before" for each in wrote]
@@ -131,16 +131,16 @@ def changes(gate: Gate) -> list[str]:
 
 def _sentence(what: Contribution, person: str, *, own: int) -> str:
     run = f"R-{what.run}"
-    if what.what == authorship.STARTED:
+    if what.what == separation.STARTED:
         return f"{person} started {run}, from which this comes"
-    if what.what == authorship.SIGNALLED:
+    if what.what == separation.SIGNALLED:
         return f"{person} sent the signal “{what.name}”"
-    if what.what == authorship.ANSWERED:
+    if what.what == separation.ANSWERED:
         return f"{person} answered or edited gate {what.gate}"
-    if what.what == authorship.WORKED:
+    if what.what == separation.WORKED:
         return f"A program of {person} worked on {run}"
     changed = _changed(what) if what.saved else []
-    if what.what == authorship.FORKED:
+    if what.what == separation.FORKED:
         if not changed:
             return "" if what.run == own else f"{person} forked {run}, from which this comes"
         return f"{person} changed {join_names(changed)} at checkpoint {what.at} for the fork {run}"
@@ -158,7 +158,7 @@ def _changed(what: Contribution) -> Sequence[str]:
     except (NotVerified, NoSuchCheckpoint):
         return []
     # In words that stand on pages for long, whoever wrote a mark of a secret.
-    veil = state_secrets.of_plan(what.run, Plan.objects.get(pk=saved.plan_id))
+    veil = reveal_secret.of_plan(what.run, Plan.objects.get(pk=saved.plan_id))
     rows = veil.rows(patch.list_changes(before, after))
     named = [_row(each) for each in rows[:MOST]]
     return [*named, f"{len(rows) - MOST} more"] if len(rows) > MOST else named

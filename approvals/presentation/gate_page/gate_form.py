@@ -17,7 +17,7 @@ from approvals.cards.card import Card, state_veil
 from approvals.consequences.done_before import DoneBefore, done_before
 from approvals.consequences.errors import DoneAlready
 from approvals.consequences.gate import GateImpacts
-from approvals.consequences.outcome_fates import OutcomeFate, read_fates
+from approvals.consequences.performed import OutcomeFate, read_fates
 from approvals.gates import preflight_facts as preflights
 from approvals.gates import questions
 from approvals.gates.page.shown_gate import ShownGate
@@ -27,7 +27,7 @@ from approvals.policy.requirements import Requirements
 from approvals.policy.second_look import SecondLook
 from approvals.policy.step_up import Confirmed
 from approvals.preflight import Preflight
-from approvals.presentation.decision_form import actions, answer_forms, conflicts, faults, verdict_choice, whole_state
+from approvals.presentation.decision_form import actions, conflicts, faults, verdict_choice, whole_state
 from approvals.presentation.decision_form.actions import TypedDecision
 from approvals.presentation.decision_form.posted import NOTHING, PostedDecision, ShownPrecondition
 from approvals.presentation.gate_facts import agreement, conversation, outcomes, step_up
@@ -345,8 +345,8 @@ class GateForm:
         return faults.faults(self.sheets, self.answers, self.typed, rejects=rejects) if self.typed.errors else []
 
     @cached_property
-    def answers(self) -> list[answer_forms.AnswerForm]:
-        return answer_forms.answers(self.card, typed=self.typed, quoted=self.provenance.outside)
+    def answers(self) -> list[actions.AnswerForm]:
+        return actions.answers(self.card, typed=self.typed, quoted=self.provenance.outside)
 
     @cached_property
     def overridable(self) -> list[actions.ActionSheet]:

@@ -19,7 +19,7 @@ from approvals.gates import closing
 from approvals.impact import Impact, ImpactVerdict
 from approvals.impact.result import names
 from approvals.presentation.decision_form import posted, send_button
-from approvals.presentation.decision_form.answer_forms import AnswerForm
+from approvals.presentation.decision_form.actions import AnswerForm
 from approvals.presentation.decision_form.verdict_choice import UNSENT, ChosenVerdict, so_far
 from approvals.presentation.drawing import impact_words
 from approvals.presentation.gate_facts import agreement

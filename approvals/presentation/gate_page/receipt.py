@@ -10,8 +10,7 @@ from typing import Any
 
 from approvals.cards.action import Action
 from approvals.consequences import performed
-from approvals.consequences.outcome_fates import OVER, GrantFate, OutcomeFate
-from approvals.consequences.performed import NotRun, PerformedEffect
+from approvals.consequences.performed import OVER, GrantFate, NotRun, OutcomeFate, PerformedEffect
 from approvals.models import Gate, Outcome
 from approvals.presentation.decision_form import send_button
 from approvals.presentation.gate_facts.outcomes import RESULTS, GateEnding

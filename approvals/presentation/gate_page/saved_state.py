@@ -17,7 +17,7 @@ from approvals.presentation.gate_facts import namesakes
 from approvals.presentation.text import invisible, untrusted
 from checkpoints.models import Checkpoint
 from checkpoints.store import executions
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 
 from .gate_form import GateForm
 

@@ -17,8 +17,7 @@ from django.db.models.functions import JSONObject
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import cached_property
 
-from approvals.gates.lists.queue_filters import QueueFilters
-from approvals.gates.lists.queue_orders import SORTS
+from approvals.gates.lists.queue_filters import SORTS, QueueFilters
 from approvals.gates.lists.queues import ALL, BY_ME, CLAIMED, CLOSED, DECIDED, GROUPS, MINE, SNOOZED, ReaderReach
 from approvals.models import BulkOrder, Gate, SavedView
 from approvals.views.access import number_in

@@ -19,9 +19,9 @@ from agents.moves import child_orders, rewind
 from agents.moves.cancel import cancel
 from agents.ringing import doorbell
 from agents.runner import engine
-from agents.serving import child_sweep
-from agents.serving.child_sweep import ChildSweep
+from agents.serving import sweeps
 from agents.serving.sweeper import Sweeper
+from agents.serving.sweeps import ChildSweep
 from approvals.models import Gate
 from checkpoints import actors, crash_points
 from checkpoints.models import Event, Run
@@ -209,8 +209,8 @@ def test_the_sweeper_wakes_a_parent_whose_children_have_all_ended(monkeypatch: p
 def test_a_parent_whose_children_live_sleeps_on_and_so_does_one_that_waits_for_a_person() -> None:
     run, asking = advance(make_parent("a", "b", need="first")), to_rest(make_parent("a", modes={"look": ""}))
     assert (asking.status, asking.awaited) == ("waiting", 0)
-    assert child_sweep.uncounted(run.pk - 1, 10) == ([], 0)
-    assert child_sweep.wake([asking.pk]) == 0
+    assert sweeps.uncounted(run.pk - 1, 10) == ([], 0)
+    assert sweeps.wake([asking.pk]) == 0
     assert [Run.objects.get(pk=each.pk).status for each in (run, asking)] == ["waiting"] * 2
 
 
@@ -218,7 +218,7 @@ def test_a_child_that_ends_as_its_parent_is_woken_changes_nothing_of_that() -> N
     run = advance(make_parent("a", "b"))
     end_uncounted(run, "a")
     last = child(run, "b")
-    meet_lock(partial(child_sweep.wake, [run.pk]), partial(engine.advance, last.pk))
+    meet_lock(partial(sweeps.wake, [run.pk]), partial(engine.advance, last.pk))
     assert len(swept(run)) == 1
     assert state(to_rest(run))["found"] == ["found a", "found b"]
 
@@ -258,7 +258,7 @@ def test_a_sweeper_that_dies_as_it_wakes_one_has_woken_none(monkeypatch: pytest.
 
 
 def test_a_pass_looks_at_some_of_the_parents_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.serving.child_sweep.LOOKED_AT", 2)
+    monkeypatch.setattr("agents.serving.sweeps.LOOKED_AT", 2)
     runs = [advance(make_parent("a")) for _ in range(5)]
     for run in runs:
         end_uncounted(run, "a")
@@ -282,9 +282,9 @@ def left_behind(ledger: Path, *names: str) -> Run:
 def test_a_parent_is_not_held_by_a_child_that_nobody_can_undo(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its order was carried out, it had ended before, and so nothing ever counted it."""
     run = left_behind(ledger, "a")
-    assert child_sweep.uncounted(run.pk - 1, 10) == ([], 0)  # it waits for what is to be undone
+    assert sweeps.uncounted(run.pk - 1, 10) == ([], 0)  # it waits for what is to be undone
     with monkeypatch.context() as gone:
-        gone.setattr("agents.compatibility.deployed.of", lambda plan: None)
+        gone.setattr("agents.compatibility.edited_states.of", lambda plan: None)
         gone.setattr("agents.definition.registry.way_of", lambda plan: None)
         child_orders.carry_out(run.pk)
     assert ChildLink.objects.get(parent=run).carried_out
@@ -314,7 +314,7 @@ def test_it_is_frozen_once_the_others_are_undone_and_the_parent_ends(ledger: Pat
 @pytest.fixture
 def parents(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     """Three runs of which a pass takes one."""
-    monkeypatch.setattr("agents.serving.child_sweep.AT_ONCE", 1)
+    monkeypatch.setattr("agents.serving.sweeps.AT_ONCE", 1)
     return [advance(make_parent(*"abcd")) for _ in range(3)]
 
 

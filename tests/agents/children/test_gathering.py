@@ -20,9 +20,9 @@ from agents.models import ChildLink, Wait
 from agents.moves import rewind
 from agents.moves.cancel import cancel
 from agents.runner import engine, version_upgrade
-from agents.serving import timers
+from agents.serving import sweeps
 from agents.serving.sweeper import Sweeper
-from agents.waits.suspend import wake_now
+from agents.waits.step_waits import wake_now
 from approvals.consequences.gate import GateImpacts
 from checkpoints import actors
 from checkpoints.models import Event, Run
@@ -57,7 +57,7 @@ def test_a_time_that_has_passed_is_not_what_a_run_waits_for_once_it_waits_for_ch
     run = advance(make_run("strict", ledger=str(ledger), names=["a"], modes={"late": ""}))
     Wait.objects.filter(run=run).update(due=Now())
     Run.objects.filter(pk=run.pk).update(wake_at=Now())
-    timers.wake_timers()
+    sweeps.wake_timers()
     assert (advance(run).status, run.awaited, Wait.objects.current(run)) == ("waiting", 1, None)
     with pytest.raises(RewindRefused, match="not waiting for a time"):
         wake_now(run, by=actors.SYSTEM)

@@ -16,7 +16,7 @@ import pytest
 from django.test import override_settings
 
 from agents.definition import registry
-from agents.waits import signals, suspend
+from agents.waits import signals, step_waits
 from approvals.models import Gate
 from checkpoints import actors, store
 from checkpoints.models import Run
@@ -116,7 +116,7 @@ def bring_to_its_end(run: Run) -> Run:
             # Not well, so that it asks: what was approved under the old version is not on record here.
             signals.send(run, "health", {"errors": 5}, key="probe", by=actors.SYSTEM)
         else:
-            suspend.wake_now(run, by=actors.SYSTEM)
+            step_waits.wake_now(run, by=actors.SYSTEM)
     raise AssertionError(f"{run} still waits at {run.next_step}")
 
 

@@ -14,7 +14,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from agents.drill import walk
-from agents.drill.answers import Answers, Stuck, read_signals
+from agents.drill.record import Answers, Stuck, read_signals
 from agents.errors import AgentError
 from approvals.errors import DecisionRefused
 from checkpoints.audit import verify_runs

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from agents import EffectFailed, EffectUnknown
-from agents.effects import http, late_reports
+from agents.effects import classify_failure, readback
 from agents.models import Effect
 from approvals.consequences.gate import GateImpacts
 from approvals.errors import Invalid
@@ -145,7 +145,7 @@ def test_a_fenced_workers_late_report_settles_its_effect_and_nothing_is_sent_aga
 def test_a_late_report_answers_whoever_was_asked(ledger: Path) -> None:
     run = advance(make_run("sender", ledger=str(ledger), ends=["unknown"]))
     gate = open_gate(run)
-    late_reports.done(effects(run)[0], {"receipt": "R-9"})
+    readback.done(effects(run)[0], {"receipt": "R-9"})
     gate.refresh_from_db()
     assert gate.status == "withdrawn"
     assert advance(run).status == "completed"
@@ -198,12 +198,12 @@ def test_trying_again_gives_no_permission_that_no_gate_gave(ledger: Path, settin
 
 def test_an_http_error_is_failed_only_where_nothing_can_have_been_done() -> None:
     for error in (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol):
-        found = http.classify(error("refused"))
+        found = classify_failure.classify(error("refused"))
         assert isinstance(found, EffectFailed), error
         assert found.retry == (error is not httpx.UnsupportedProtocol)
     for doubt in (httpx.ReadTimeout, httpx.WriteTimeout, httpx.ReadError, httpx.RemoteProtocolError):
-        assert isinstance(http.classify(doubt("slow")), EffectUnknown), doubt
-    assert http.classify(ValueError("x")) is None
+        assert isinstance(classify_failure.classify(doubt("slow")), EffectUnknown), doubt
+    assert classify_failure.classify(ValueError("x")) is None
 
 
 def test_a_4xx_is_a_refusal_and_a_5xx_is_unknown() -> None:
@@ -212,4 +212,4 @@ def test_a_4xx_is_a_refusal_and_a_5xx_is_unknown() -> None:
         meaning = EffectFailed if status in refusals else EffectUnknown
         transport = httpx.MockTransport(lambda request, status=status: httpx.Response(status, text="said so"))
         with httpx.Client(transport=transport) as client, pytest.raises(meaning, match="said so"):
-            http.send(client, client.build_request("POST", "http://pay.test/"))
+            classify_failure.send(client, client.build_request("POST", "http://pay.test/"))

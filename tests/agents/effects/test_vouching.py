@@ -13,7 +13,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db.models.functions import Now
 
-from approvals.assignments import claims, escalating
+from approvals.assignments import claims, reassigning
 from approvals.audit import evidence
 from approvals.errors import NotVerifiable
 from approvals.gates import closing
@@ -40,12 +40,12 @@ def lapses(gate: Gate) -> None:
 def escalates(gate: Gate) -> None:
     level = Escalation.objects.filter(gate=gate, due_at__isnull=False)[0]
     with pytest.raises(NotVerified):
-        escalating.escalate(level)
+        reassigning.escalate(level)
 
 
 def passes_its_deadline(gate: Gate) -> None:
     with pytest.raises(NotVerified):
-        escalating.pass_deadline(gate)
+        reassigning.pass_deadline(gate)
 
 
 def is_withdrawn(gate: Gate) -> None:
@@ -94,9 +94,9 @@ def test_a_level_that_no_policy_plans_asks_nobody(other: Group, more: dict[str, 
     level = planned(gate, other, **more)
     if more:
         closing.pass_deadline(gate)
-        escalating.pass_deadline(gate)
+        reassigning.pass_deadline(gate)
     else:
-        assert not escalating.escalate(level)
+        assert not reassigning.escalate(level)
     level.refresh_from_db()
     assert level.status == Escalation.Status.DROPPED
     assert not AddedTeam.objects.filter(gate=gate).exists()

@@ -14,9 +14,8 @@ from django.db.models import F
 from agents.runner import engine
 from agents.steps import recovery_gate
 from approvals import tools
-from approvals.cards.answer import answered
+from approvals.cards.answer import RecoveryAnswer, answered
 from approvals.cards.card import AnswerChoice, Card
-from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.errors import Invalid
 from approvals.models import Gate, Policy
 from checkpoints.models import Run

@@ -20,10 +20,10 @@ from agents.errors import EffectFailed, EffectUnknown, RewindRefused
 from agents.models import Effect
 from agents.moves import cancel, rewind
 from agents.runner import engine
-from agents.session import unsettled_effects
+from agents.session import run_path
 from agents.session.run_path import RunPath as Trail
 from agents.steps import recovery_gate
-from approvals.cards.recovery_answers import RecoveryAnswer
+from approvals.cards.answer import RecoveryAnswer
 from approvals.engine_rules import effects
 from approvals.errors import DecisionRefused
 from approvals.models import Gate
@@ -197,7 +197,7 @@ def complaints(run: Run, world: World) -> list[str]:
         wrong = not (row.left_open or unsaid) and (done > 1 or done - taken_back != stands)
         if row.status in effects.IN_DOUBT:  # which a run that was stopped may leave so
             wrong = run.status == Run.Status.COMPLETED
-        left = row.status == Effect.Status.DONE and unsettled_effects.abandoned(row, path)
+        left = row.status == Effect.Status.DONE and run_path.abandoned(row, path)
         if wrong or left or (not stands and path.holds(row.landings)):
             found.append(f"{row.pk} {row.step} {row.status}, done {done}, taken back {taken_back}, left {left}")
     receipts = [value for value in state(run).values() if isinstance(value, str)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.effects import late_reports
+from agents.effects import readback
 from agents.errors import RewindRefused
 from agents.models import Effect
 from agents.moves import cancel
@@ -165,7 +165,7 @@ def test_a_late_word_about_one_effect_leaves_the_question_about_another_of_its_s
     advance_to_rest(run)
     gate = open_gate(run)
     (other,) = Effect.objects.select_related("run").filter(run=run).exclude(key=gate.asked.question["effect"])  # type: ignore[index]
-    late_reports.done(other, {"receipt": "late"})
+    readback.done(other, {"receipt": "late"})
     gate.refresh_from_db()
     assert gate.status == "open"
     answer(run, "was_not_done")

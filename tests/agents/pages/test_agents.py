@@ -13,8 +13,8 @@ from django.db.models.functions import Now
 
 from agents.definition import registry
 from agents.models import Worker
-from agents.runs import stats
-from agents.runs.stats import AgentFigures
+from agents.runs import activity
+from agents.runs.activity import AgentFigures
 from approvals.templatetags import holdpoint
 from checkpoints import store
 from checkpoints.models import Plan, Run
@@ -52,7 +52,7 @@ def test_the_page_of_an_agent_draws_its_steps_and_says_where_they_lead() -> None
 
 
 def figures_of(plan: Plan, team: Group) -> AgentFigures:
-    return stats.of_agents({"one": [plan.pk]}, [team.pk])["one"]
+    return activity.of_agents({"one": [plan.pk]}, [team.pk])["one"]
 
 
 def test_the_figures_tell_of_the_teams_that_are_seen_alone_of_what_ended_lately_and_of_what_lives() -> None:

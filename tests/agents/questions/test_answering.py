@@ -13,7 +13,7 @@ from agents.definition.plan_builder import plan_of
 from agents.errors import AgentError
 from agents.questions import answering
 from agents.questions.answering import answer
-from agents.ringing import queues
+from agents.ringing import doorbell
 from agents.serving.sweeper import Sweeper
 from approvals.errors import Invalid
 from approvals.gates import questions, remarks, thread
@@ -133,7 +133,7 @@ def test_a_lost_doorbell_is_rung_again_by_the_sweeper(ledger: Path) -> None:
     gate = waiting_gate(ledger)
     AgentQuestion.objects.all().delete()
     asked = ask(gate)
-    queues.client().delete("agent.talker.1")
+    doorbell.client().delete("agent.talker.1")
     sweeper = Sweeper()
     assert [sweeper.ring_for_questions(), sweeper.ring_for_questions()] == [1, 0]
     assert answer(asked.pk)

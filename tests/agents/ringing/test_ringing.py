@@ -16,7 +16,7 @@ from django.contrib.auth.models import Group
 from django.db.models.functions import Now
 from kombu.pools import producers
 
-from agents.ringing import doorbell, queues
+from agents.ringing import doorbell
 from agents.ringing.ring_pauses import EXPIRES
 from agents.serving.sweeper import Sweeper
 from agents.tasks import advance
@@ -103,7 +103,7 @@ def test_sweepers_that_start_anew_ring_for_no_run_whose_message_waits(server: re
         make_run("hopper", team=team)
     for _ in range(TIMES):
         Sweeper().sweep_once()
-    assert queues.waiting([QUEUE, "agent.nobody.1"]) == {QUEUE: DUE, "agent.nobody.1": 0}
+    assert doorbell.waiting([QUEUE, "agent.nobody.1"]) == {QUEUE: DUE, "agent.nobody.1": 0}
     server.flushall()
     for _ in range(TIMES):
         Sweeper().sweep_once()

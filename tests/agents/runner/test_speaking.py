@@ -11,8 +11,8 @@ from pydantic import BaseModel, SecretStr
 from agents import Agent, Retry, step
 from agents.definition.agent import RunInfo
 from agents.models import Spoken
-from agents.models.spoken import SpokenQuerySet
-from agents.steps.progress import LONGEST
+from agents.models.step_checkpoint import SpokenQuerySet
+from agents.steps.mid_step import LONGEST
 from checkpoints.models import Run
 from checkpoints.store import claims
 from config.housekeeping import clear_drafts

@@ -14,8 +14,8 @@ import redis
 from django.test import Client
 
 from agents.models import Worker
-from agents.serving import deaf_workers
-from agents.serving.deaf_workers import Hearing
+from agents.serving import announcing
+from agents.serving.announcing import Hearing
 from checkpoints.models import Event, Run
 from config import messages
 from tests.conftest import Starter
@@ -87,7 +87,7 @@ def test_a_worker_whose_process_hangs_before_it_begins_is_ended_and_named(
     make_run("hopper")
     second = make_run("hopper")
     until(lambda: server.llen(QUEUE) == 1, what="the first message was taken, the second waits")
-    assert worker.process.wait(60) == deaf_workers.EXIT_CODE, worker.log
+    assert worker.process.wait(60) == announcing.EXIT_CODE, worker.log
     assert "worker.deaf" in worker.log
     until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="its process is gone too")
 

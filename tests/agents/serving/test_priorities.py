@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from agents.definition import registry
 from agents.models import Worker
-from agents.ringing import queues
+from agents.ringing import doorbell
 from agents.runs.start import start_run
 from agents.serving import sweeper as sweeping
 from agents.serving.sweeper import Sweeper
@@ -42,7 +42,7 @@ def in_order(runs: list[Run]) -> list[int]:
 
 def lengths(server: redis.Redis, queue: str) -> list[int]:
     """The messages in the urgent list of the queue, the plain one, and that of those that can wait."""
-    found: list[Any] = [server.llen(queues.key(queue, step)) for step in queues.STEPS]
+    found: list[Any] = [server.llen(doorbell.key(queue, step)) for step in doorbell.STEPS]
     return found
 
 

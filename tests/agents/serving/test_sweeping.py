@@ -12,11 +12,11 @@ import redis
 from django.db.models.functions import Now
 
 from agents.models import SweeperPass
-from agents.ringing import queues
+from agents.ringing import doorbell
 from agents.ringing import ring_pauses as ringing
 from agents.ringing.ring_pauses import LONGEST, RecentRings
 from agents.serving.sweeper import Sweeper
-from agents.serving.timers import wake_timers
+from agents.serving.sweeps import wake_timers
 from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints.models import Run
@@ -221,6 +221,6 @@ def test_a_worker_that_begins_ends_the_pauses_of_runs_whose_messages_died_with_o
     sweeper.sweep_once()
     assert server.llen(QUEUE) == 0
     celery_worker("-c", "1")
-    until(lambda: not server.exists(queues.MARK), what="the worker asks for doorbells")
+    until(lambda: not server.exists(doorbell.MARK), what="the worker asks for doorbells")
     sweeper.sweep_once()
     until(lambda: Run.objects.get(pk=run.pk).status == "completed", what="the run is taken at once")

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from agents.models import Effect, Worker
-from agents.serving import unrun
+from agents.serving import sweeps
 from approvals.models import Gate, Grant, Unrun
 from checkpoints import actors
 from checkpoints.models import Event, Run
@@ -29,7 +29,7 @@ def approved(**given: Any) -> Gate:
 
 def look() -> None:
     for _ in range(3):
-        unrun.look(200)
+        sweeps.look(200)
 
 
 def told(gate: Gate) -> list[str]:
@@ -80,7 +80,7 @@ def test_it_says_that_a_worker_has_it_queued_and_that_its_run_failed() -> None:
     for status in ("queued", "failed"):
         Run.objects.filter(pk=gate.run_id).update(status=status)
         gate.run.refresh_from_db()
-        reason = unrun.why(gate)
+        reason = sweeps.why(gate)
         assert reason is not None
         assert reason.code == status
 

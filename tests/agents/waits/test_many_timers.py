@@ -11,9 +11,9 @@ from django.db.models.functions import Now
 
 from agents.errors import RewindRefused
 from agents.models import Wait
-from agents.serving import timers
+from agents.serving import sweeps
 from agents.serving.sweeper import Sweeper
-from agents.waits import signals, suspend
+from agents.waits import signals, step_waits
 from checkpoints import actors, crash_points
 from checkpoints.models import Event, Run
 from tests.agents.waits.test_timers import pass_time
@@ -55,7 +55,7 @@ def test_many_are_woken_by_as_many_statements_as_one(ledger: str) -> None:
     def of(many: int) -> int:
         runs = asleep(ledger, many)
         with sent() as statements:
-            assert timers.wake_timers() == many
+            assert sweeps.wake_timers() == many
         assert statuses(runs) == ["queued"] * many
         assert [times_queued(run) for run in runs] == [1] * many
         return len(statements)
@@ -76,13 +76,13 @@ def test_each_is_rung_for_once(ledger: str, server: redis.Redis) -> None:
 def test_the_longest_overdue_are_woken_first_and_what_is_more_than_a_pass_wakes_by_the_next(
     ledger: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timers, "TOGETHER", 2)
-    monkeypatch.setattr(timers, "MOST", 2)
+    monkeypatch.setattr(sweeps, "TOGETHER", 2)
+    monkeypatch.setattr(sweeps, "MOST", 2)
     *late, first = asleep(ledger, 5)
     Run.objects.filter(pk=first.pk).update(wake_at="2000-01-01T00:00:00Z")
-    assert timers.wake_timers() == 4
+    assert sweeps.wake_timers() == 4
     assert statuses([first]) == ["queued"]
-    assert [timers.wake_timers(), timers.wake_timers()] == [1, 0]
+    assert [sweeps.wake_timers(), sweeps.wake_timers()] == [1, 0]
     assert [times_queued(run) for run in (first, *late)] == [1] * 5
 
 
@@ -92,14 +92,14 @@ def test_one_that_a_person_moves_at_that_moment_is_left_alone_and_stops_no_other
 
     def move() -> None:
         if by_person == "wakes it":
-            suspend.wake_now(held, by=actors.SYSTEM)
+            step_waits.wake_now(held, by=actors.SYSTEM)
         else:
             held.cancel(by=actors.SYSTEM)
 
     waiting_for_it: list[int] = []
-    assert meet_lock(move, timers.wake_timers, then=lambda: waiting_for_it.append(blocked())) == 3
+    assert meet_lock(move, sweeps.wake_timers, then=lambda: waiting_for_it.append(blocked())) == 3
     assert waiting_for_it == [0]
-    assert timers.wake_timers() == 0
+    assert sweeps.wake_timers() == 0
     assert statuses(others) == ["queued"] * 3
     assert [times_queued(run) for run in (held, *others)] == [by_person == "wakes it", 1, 1, 1]
 
@@ -110,8 +110,8 @@ def test_sweepers_and_people_at_one_moment_wake_each_run_once(turn: int, ledger:
     woken, ended = runs[turn % 6], runs[(turn + 3) % 6]
     before = {run.pk: Run.objects.get(pk=run.pk).version for run in runs}
     done = race([
-        timers.wake_timers, lambda: suspend.wake_now(woken, by=actors.SYSTEM),
-        lambda: ended.cancel(by=actors.SYSTEM), timers.wake_timers,
+        sweeps.wake_timers, lambda: step_waits.wake_now(woken, by=actors.SYSTEM),
+        lambda: ended.cancel(by=actors.SYSTEM), sweeps.wake_timers,
     ])  # fmt: skip
     assert {type(each) for each in done} <= {int, bool, type(None), RewindRefused}
     assert [status for run, status in zip(runs, statuses(runs), strict=True) if run != ended] == ["queued"] * 5
@@ -127,7 +127,7 @@ def test_a_signal_at_the_moment_of_its_timeout_wakes_the_run_once_and_is_read(tu
     run = advance(make_run("listener", timeout=3600))
     Run.objects.filter(pk=run.pk).update(wake_at=Now())
     value: Any = {"percent": turn}
-    race([timers.wake_timers, lambda: signals.send(run, "health", value, key="", by=actors.SYSTEM)])
+    race([sweeps.wake_timers, lambda: signals.send(run, "health", value, key="", by=actors.SYSTEM)])
     assert (statuses([run]), times_queued(run)) == (["queued"], 1)
     advance(run)
     assert state(run)["heard"] == [turn]

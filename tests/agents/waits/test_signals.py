@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from agents.models import Signal, Wait
 from agents.moves import rewind
 from agents.runner import engine
-from agents.serving import timers
+from agents.serving import sweeps
 from agents.waits import signals
 from agents.work_errors import RunEnded, SignalConflict, SignalsTooLarge, WorkInvalid
 from checkpoints import actors, crash_points
@@ -133,7 +133,7 @@ def test_a_wait_that_was_too_long_stays_so_when_its_signal_comes_late() -> None:
     run = advance(make_run("escalating"))
     Wait.objects.filter(run=run).update(due=Now())
     Run.objects.filter(pk=run.pk).update(wake_at=Now())
-    timers.wake_timers()
+    sweeps.wake_timers()
     assert advance(run).reason == "Waits for the signal go"
     send(run, 10)
     signals.send(run, "go", None, key="k", by=actors.SYSTEM)

@@ -13,9 +13,9 @@ from agents.errors import RewindRefused
 from agents.models import Wait
 from agents.moves import cancel, rewind
 from agents.runs.start import start_run
-from agents.serving import timers
+from agents.serving import sweeps
 from agents.serving.sweeper import Sweeper
-from agents.waits import step_waits, suspend
+from agents.waits import step_waits
 from approvals.models import Gate
 from checkpoints import actors, crash_points
 from checkpoints.models import Event, Run
@@ -50,7 +50,7 @@ def test_a_run_that_sleeps_waits_until_it_is_time(ledger: Path) -> None:
     assert advance(run).status == "waiting"  # nobody can claim it before
 
     pass_time(run)
-    assert timers.wake_timers() == 1
+    assert sweeps.wake_timers() == 1
     assert advance(run).status == "waiting"
     assert open_gate(run).step == "review"
     assert state(run)["slept"] == ["1 times"]
@@ -78,7 +78,7 @@ def test_a_step_starts_again_after_each_sleep_and_keeps_what_it_called_once(ledg
         advance(run)
         assert Wait.objects.filter(run=run).count() == number
         pass_time(run)
-        timers.wake_timers()
+        sweeps.wake_timers()
     advance(run)
     assert (open_gate(run).step, failures(run)) == ("review", [])
     assert (lines(ledger, "began"), lines(ledger, "asked")) == (4, 1)
@@ -93,24 +93,24 @@ def test_a_time_that_has_passed_is_not_waited_for(ledger: Path) -> None:
 def test_a_person_wakes_it_before_its_time(ledger: Path) -> None:
     run = advance(make_run("sleeper", ledger=str(ledger)))
     person = ann(run.team)
-    suspend.wake_now(run, by=actors.of_user(person))
+    step_waits.wake_now(run, by=actors.of_user(person))
     assert advance(run).status == "waiting"
     assert open_gate(run).step == "review"
     told = Event.objects.get(kind="timer.skipped", subject=f"run:{run.pk}")
     assert told.actor == f"user:{person.pk}"
     with pytest.raises(RewindRefused, match="is not waiting for a time"):
-        suspend.wake_now(run, by=actors.SYSTEM)
+        step_waits.wake_now(run, by=actors.SYSTEM)
 
 
 def test_a_timer_that_was_not_ended_whole_goes_on(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = advance(make_run("sleeper", ledger=str(ledger)))
     monkeypatch.setenv("HOLDPOINT_CRASH", f"after_wake:raise:1:{ledger.parent / 'hits'}")
     with pytest.raises(crash_points.Crashed):
-        suspend.wake_now(run, by=actors.SYSTEM)
+        step_waits.wake_now(run, by=actors.SYSTEM)
     run.refresh_from_db()
     assert (run.status, Event.objects.filter(kind="timer.skipped", subject=f"run:{run.pk}").count()) == ("waiting", 0)
     assert Wait.objects.current(run) is not None
-    suspend.wake_now(run, by=actors.SYSTEM)
+    step_waits.wake_now(run, by=actors.SYSTEM)
     assert run.status == "queued"
 
 
@@ -131,7 +131,7 @@ def test_a_worker_that_is_killed_as_the_run_falls_asleep(ledger: Path, workers: 
     run = go_on(run)
     assert (run.status, Wait.objects.filter(run=run).count()) == ("waiting", 1)
     pass_time(run)
-    timers.wake_timers()
+    sweeps.wake_timers()
     workers.kill(run, "before_save@sleep")
     go_on(run)
     assert open_gate(run).step == "review"

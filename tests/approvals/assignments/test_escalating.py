@@ -17,7 +17,7 @@ from django.utils import timezone
 from agents.serving.sweeper import Sweeper
 from approvals.admin.calendars import DaysOff, Hours
 from approvals.admin.policy_form import EscalationField
-from approvals.assignments import escalating
+from approvals.assignments import reassigning
 from approvals.errors import GateExpired
 from approvals.gates import closing
 from approvals.models import AddedTeam, Calendar, Decision, Escalation, Gate, Policy, PolicyChange
@@ -81,7 +81,7 @@ def test_the_next_team_sees_and_decides_it_from_then_on_and_no_sooner_unless_it_
     planned = Escalation.objects.get(gate=beside)
     decide(beside, ann(team))
     assert Escalation.objects.get(gate=beside).status == "dropped"
-    assert not escalating.escalate(planned)
+    assert not reassigning.escalate(planned)
     assert told(beside) == []
 
 
@@ -114,7 +114,7 @@ def test_two_sweepers_and_a_decision_at_once_leave_one_truth() -> None:
         gate = make_gate(policy=policy)
         planned = Escalation.objects.get(gate=gate)
         results = race(
-            [partial(escalating.escalate, planned), partial(escalating.escalate, planned), partial(decide, gate, one)]
+            [partial(reassigning.escalate, planned), partial(reassigning.escalate, planned), partial(decide, gate, one)]
         )
         assert isinstance(results[2], Decision)
         assert fresh(gate).status == "decided"
@@ -123,7 +123,7 @@ def test_two_sweepers_and_a_decision_at_once_leave_one_truth() -> None:
     levels = [level(each, None, HOUR) for each in (leads, make_team("Directors"))]
     gate = make_gate(policy=escalates(make_team(), *levels, deadline=timedelta(hours=1)))
     closing.pass_deadline(gate)
-    results = race([partial(escalating.pass_deadline, gate) for _ in range(3)])
+    results = race([partial(reassigning.pass_deadline, gate) for _ in range(3)])
     assert sorted(results) == [False, False, True]
     assert told(gate) == [(1, leads.name)]
 

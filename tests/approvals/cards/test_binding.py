@@ -11,12 +11,11 @@ from approvals.cards import binding
 from approvals.cards.action import Action, SettledAction, ToolVersion
 from approvals.cards.amount import Delay
 from approvals.cards.binding import Approved, ProposalTarget
-from approvals.cards.card import Card, scrubbed
+from approvals.cards.card import Card, card_of, scrubbed
 from approvals.cards.chart import Chart
 from approvals.cards.drawing import Drawing
 from approvals.cards.precondition import Precondition
 from approvals.cards.quote import Quote
-from approvals.cards.stored import card_of
 from approvals.errors import CardRefused
 from approvals.models import Gate
 from checkpoints import store

@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 
 from approvals.channels import browsers
 from approvals.models import ChannelAddress, SignedIn
+from approvals.notifications.building import MessageFact, NoticeKind, NoticeMessage, Section
 from approvals.notifications.channel import NoticeAddress
-from approvals.notifications.message import MessageFact, NoticeKind, NoticeMessage, Section
 from approvals.sessions import digest_of_key
 from tests.approvals.notifications.channel_contract import make_message as asked
 from tests.harness.signed_in_clients import session_of

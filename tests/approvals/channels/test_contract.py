@@ -14,14 +14,14 @@ from django.contrib.auth.models import Group, User
 
 from approvals.channels import vapid
 from approvals.channels.slack import SlackChannel
+from approvals.channels.slack_api import WORDS
 from approvals.channels.slack_blocks import escaped
-from approvals.channels.slack_errors import WORDS
-from approvals.channels.teams import Teams
+from approvals.channels.team_channels import Teams
 from approvals.channels.web_push import LONGEST_LIFE, WebPush, life
 from approvals.models import ChannelAddress
+from approvals.notifications.building import MessageFact, NoticeMessage, Section, Urgency
 from approvals.notifications.channel import NoticeAddress, Receipt, Result
-from approvals.notifications.message import MessageFact, NoticeMessage, Section, Urgency
-from approvals.outbound import signing
+from approvals.outbound import sending
 from tests.approvals.notifications.channel_contract import ChannelContract, Rig
 from tests.approvals.notifications.channel_contract import make_message as asked
 from tests.approvals.webhooks.receiver import Receiver, cut, status
@@ -76,7 +76,7 @@ class TeamsRig:
 
     def __init__(self, receiver: Receiver, team: Group) -> None:
         self.channel, self.person, self.team, self.receiver = Teams(), ann(team), team, receiver
-        ChannelAddress.objects.add("teams", signing.seal(receiver.url), label="#ops", team=team)
+        ChannelAddress.objects.add("teams", sending.seal(receiver.url), label="#ops", team=team)
 
     def heard(self) -> list[str]:
         """List the cards; a TextRun has no markup."""
@@ -195,7 +195,7 @@ def test_an_agents_words_stay_words(slack: SlackServer) -> None:
 
 
 def test_an_incoming_webhook_tells_the_end_anew_and_one_that_was_removed_is_gone(slack: SlackServer) -> None:
-    to = address("slack", signing.seal(slack.hook))
+    to = address("slack", sending.seal(slack.hook))
     assert send(to) == send(to, decided(), "x:1") == Receipt(Result.SENT, reference="hook")
     assert len(slack.hooked) == 2
     assert slack.got[0].headers.get("authorization") is None, "the token goes to Slack's API alone"
@@ -237,7 +237,7 @@ def test_slacks_pause_holds_for_the_whole_session(slack: SlackServer) -> None:
 @pytest.fixture
 def to(receiver: Receiver) -> NoticeAddress:
     receiver.otherwise = status(202)
-    return address("teams", signing.seal(receiver.url))
+    return address("teams", sending.seal(receiver.url))
 
 
 def send_card(to: NoticeAddress, message: Any = None) -> Receipt:

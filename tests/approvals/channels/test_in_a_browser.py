@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from approvals.channels import vapid
 from approvals.models import ChannelAddress, Gate
-from approvals.notifications import notifying
+from approvals.notifications import delivering
 from tests.approvals.notifications.conftest import nothing_told_yet  # noqa: F401 - a fixture
 from tests.conftest import SharedWeb
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
@@ -64,7 +64,7 @@ def test_told_by_push_pressed_opened_and_told_of_the_end_in_its_place(
 ) -> None:
     gate, reviewer = asked
     phone.turn_on()
-    notifying.run_slice()
+    delivering.run_slice()
     [told] = its.read()
     title = "Decision needed: Refund €120.00 to Marit"
     phone.push_until(told, lambda: len(phone.shown()) == 1)
@@ -81,7 +81,7 @@ def test_told_by_push_pressed_opened_and_told_of_the_end_in_its_place(
     phone.push_until(told, lambda: len(phone.shown()) == 1)
     decide(gate, reviewer)
     until(lambda: phone.shown() == [], what="any page that hears of the end ends the notification")
-    notifying.run_slice()
+    delivering.run_slice()
     phone.push_until(told, lambda: len(phone.shown()) == 1)
     phone.push_until(its.read()[-1], lambda: "Approved by Ann Okafor." in str(phone.shown()))
     assert len(phone.shown()) == 1

@@ -12,7 +12,7 @@ from django.urls import reverse
 from approvals.channels import team_channels, vapid
 from approvals.channels.team_channels import MOST, ChannelRefused
 from approvals.models import ChannelAddress, Gate, Message, Policy
-from approvals.notifications import notifying
+from approvals.notifications import delivering
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
 from tests.approvals.notifications.conftest import nothing_told_yet  # noqa: F401 - a fixture
@@ -45,7 +45,7 @@ def test_a_browser_that_is_gone_is_told_nothing_more_and_its_owner_reads_why(pus
     browser = push_service.subscribe(vapid.public_key())
     turn_on(reviewer, browser)
     push_service.answers.append(status(410))
-    notifying.run_slice()
+    delivering.run_slice()
     assert ("asked", "Ann", "failed", "push_gone") in rows(gate)
     page = signed_in(reviewer).get(reverse("notifications")).content.decode()
     assert "Off: the browser takes no messages any more: turn it on again there." in page
@@ -53,9 +53,9 @@ def test_a_browser_that_is_gone_is_told_nothing_more_and_its_owner_reads_why(pus
 
 def test_a_person_is_found_in_slack_once_and_their_message_changes(slack: SlackServer) -> None:
     gate, reviewer = opened()
-    notifying.run_slice()
+    delivering.run_slice()
     decide(gate, reviewer, "approve")
-    notifying.run_slice()
+    delivering.run_slice()
     assert [each.body for each in slack.got if b"ann%40" in each.body] == [b"email=ann%40example.org"], "once"
     assert [each for each in slack.called if each.startswith("chat.")] == ["chat.postMessage", "chat.update"]
     [((channel, _at), shown)] = slack.messages.items()
@@ -66,17 +66,17 @@ def test_a_person_is_found_in_slack_once_and_their_message_changes(slack: SlackS
 def test_whom_slack_does_not_know_is_not_asked_for_again_before_they_say_so(slack: SlackServer) -> None:
     slack.people.clear()
     gate, reviewer = opened()
-    notifying.run_slice()
+    delivering.run_slice()
     assert ("asked", "Ann", "failed", "slack_users_not_found") in rows(gate)
     client = signed_in(reviewer)
     assert "nobody in Slack has this e-mail address" in client.get(reverse("notifications")).content.decode()
     slack.people["ann@example.org"] = "U0000ANN"
     another = make_gate(policy=gate.policy, team=gate.team, card=make_card())
-    notifying.run_slice()
+    delivering.run_slice()
     assert not slack.messages
     client.post(reverse("slack-lookups"))
     make_gate(policy=gate.policy, team=gate.team, card=make_card())
-    notifying.run_slice()
+    delivering.run_slice()
     assert len(slack.messages) == 1
     assert not Message.objects.filter(gate=another, channel="slack", user=reviewer).exists()
 
@@ -89,9 +89,9 @@ def test_a_teams_channels_are_told_of_its_gates_and_of_their_ends(slack: SlackSe
     add(gate.team, "teams", receiver.url, label="Refunds", by=SYSTEM)
     add(make_team(), "teams", receiver.url, label="Another team's", by=SYSTEM)
     ChannelAddress.objects.filter(user=reviewer).delete()
-    notifying.run_slice()
+    delivering.run_slice()
     decide(gate, reviewer, "approve")
-    notifying.run_slice()
+    delivering.run_slice()
     assert sorted(channel for channel, _ in slack.messages) == ["C0000OPS", "D0000ANN"]
     assert slack.called.count("chat.update") == 2
     assert (len(slack.hooked), len(receiver.got)) == (2, 2)

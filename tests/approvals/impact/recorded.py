@@ -18,7 +18,7 @@ from approvals.cards import binding
 from approvals.impact.choices import SavedState
 from approvals.impact.facts import ByHand, EffectFact, GateFact, GrantFact, MoveTarget, RecordedHistory, Writes
 from checkpoints.runs.plans import PlanSpec, StepSpec, input_digest
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 from checkpoints.values.checkpoint_kinds import OUTCOMES
 from checkpoints.values.digests import StretchDigest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from approvals.engine_rules.steps import last_start
+from approvals.engine_rules.effects import last_start
 from approvals.impact import Impact, impact
 from approvals.impact.choices import GateChoices
 from approvals.impact.facts import MoveTarget

@@ -16,8 +16,7 @@ from approvals.assignments import claims
 from approvals.cards import amount
 from approvals.cards.amount import NONE, Amount
 from approvals.errors import CardRefused
-from approvals.gates.lists.queue_filters import QueueFilters
-from approvals.gates.lists.queue_orders import SORTS
+from approvals.gates.lists.queue_filters import SORTS, QueueFilters
 from approvals.gates.lists.queues import ALL, BY_ME, CLAIMED, GROUPS, MINE, SNOOZED, ReaderReach
 from approvals.models import Gate, GateClaim, Snooze
 from approvals.presentation import inbox

@@ -15,7 +15,7 @@ from channels.layers import get_channel_layer
 from django.contrib.auth.models import Group, User
 from django.db import OperationalError
 
-from approvals.live import consumer, ephemeral, replay
+from approvals.live import channel_layer, consumer, replay
 from approvals.live.access import Access
 from approvals.live.channel_layer import PageLayer
 from approvals.live.consumer import A_SECOND, AT_ONCE, FrameRate, LiveConsumer
@@ -277,7 +277,7 @@ async def test_nothing_stays_of_a_page_that_a_failing_database_ended(
     if fails == "check_access":
         monkeypatch.setattr(consumer, fails, down)
     else:
-        monkeypatch.setattr(ephemeral, fails, async_to_sync(down))
+        monkeypatch.setattr(channel_layer, fails, async_to_sync(down))
     await mine.say({"watch": [], "looking": 0 if fails == "away" else gate.pk})
     with pytest.raises(OperationalError):
         await mine.close()
@@ -360,8 +360,12 @@ async def test_a_page_that_comes_to_watch_a_running_step_is_told_to_look_at_once
         assert await mine.hear() == told
         await mine.say(watch)
         assert await mine.hear_all() == []
-        await ephemeral.hand_on(
-            {"type": "message", "channel": ephemeral.channel(ephemeral.SPOKEN).encode(), "data": str(run.pk).encode()}
+        await channel_layer.hand_on(
+            {
+                "type": "message",
+                "channel": channel_layer.channel(channel_layer.SPOKEN).encode(),
+                "data": str(run.pk).encode(),
+            }
         )
         assert await mine.hear() == told
         assert await theirs.hear_all() == []

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import pytest
 from django.contrib.auth.models import User
 
+from approvals.notifications.building import MessageFact, NoticeKind, NoticeMessage, Section, Urgency
 from approvals.notifications.channel import UNREACHED, NoticeChannel, Receipt, Result
-from approvals.notifications.message import MessageFact, NoticeKind, NoticeMessage, Section, Urgency
 from tests.factories import bob, make_team
 from tests.harness.sent_statements import sent
 

@@ -14,10 +14,10 @@ from approvals.decisions.undo_window import take_back
 from approvals.gates import closing, remarks
 from approvals.models import ChannelState, Message, NotificationPreference
 from approvals.models.notifications import MessageEnd
-from approvals.notifications import delivering, log, notifying
+from approvals.notifications import delivering, log
+from approvals.notifications.building import NoticeMessage
 from approvals.notifications.channel import NoticeAddress, Receipt
 from approvals.notifications.email import EmailSession
-from approvals.notifications.message import NoticeMessage
 from checkpoints import crash_points
 from checkpoints.actors import SYSTEM
 from checkpoints.events import event_log
@@ -197,7 +197,7 @@ def test_a_server_that_is_away_makes_the_channel_rest(mails: MailServer) -> None
     assert state.paused_until is not None
     Message.objects.pending().update(next_attempt_at=Now() - HOUR)
     assert send() == 0
-    assert notifying.waiting() == []
+    assert delivering.waiting() == []
     again = MailServer(mails.port)
     ChannelState.objects.update(paused_until=Now() - HOUR)
     # On a busy machine the checks alone take longer than a slice: nothing was ever sent.

@@ -18,10 +18,10 @@ from django.test import Client
 from approvals.cards.action import Action
 from approvals.gates.reading import with_reviewers
 from approvals.models import Decision, Gate, Message, NotificationPreference, Outcome
-from approvals.notifications import building, notifying
+from approvals.notifications import building, delivering
+from approvals.notifications.building import NoticeKind, NoticeMessage, Urgency
 from approvals.notifications.channel import NoticeAddress, Result
 from approvals.notifications.email import KEPT, Email, judged
-from approvals.notifications.message import NoticeKind, NoticeMessage, Urgency
 from checkpoints.models import Event
 from tests.factories import ann, decide, make_action, make_card, make_gate, make_policy, make_team
 from tests.harness.signed_in_clients import signed_in
@@ -238,7 +238,7 @@ def told(mails: MailServer) -> tuple[Gate, Client, set[str]]:
     policy.leaves = "all"
     policy.save(update_fields=["leaves"])
     gate = make_gate(policy=policy, team=team)
-    notifying.run_slice()
+    delivering.run_slice()
     [mail] = mails.mails
     whole = "\n".join([text_of(mail), html_of(mail), *map(str, mail.values())])
     links = {urlsplit(each).path for each in re.findall(r"https?://[^\s\"<>]+", whole)}

@@ -9,14 +9,13 @@ from django.contrib.auth.models import Permission, User
 from django.utils import timezone
 
 from approvals.assignments import away, claims
-from approvals.assignments.escalating import escalate
-from approvals.assignments.reassigning import reassign
+from approvals.assignments.reassigning import escalate, reassign
 from approvals.gates import closing
 from approvals.models import ChannelAddress, Escalation, Message, NoticeCursor, NotificationPreference, Policy, Profile
-from approvals.notifications import channel, digest, due, fan_out, notifying
+from approvals.notifications import channel, delivering, digest, due, fan_out
+from approvals.notifications.building import NoticeMessage
 from approvals.notifications.channel import NoticeAddress
 from approvals.notifications.email import Email
-from approvals.notifications.message import NoticeMessage
 from checkpoints import actors
 from checkpoints.actors import SYSTEM
 from tests.factories import (
@@ -271,7 +270,7 @@ def test_a_digest_is_written_when_it_is_due_only_once_and_to_nobody_who_is_switc
     User.objects.filter(pk=reader.pk).update(is_active=False)
     fanned()
     digest.write_due()
-    assert notifying.waiting() == []
+    assert delivering.waiting() == []
     assert not Message.objects.filter(user=reader).exists()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from approvals.notifications import notifying
+from approvals.notifications import delivering
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
 from tests.harness.mail_client import drawn
 
@@ -24,11 +24,11 @@ def test_each_mail_fits_every_client_and_loads_nothing(mails: MailServer, browse
     policy.save(update_fields=["leaves"])
     title = f"Refund {'unbroken' * 12} to Marit"
     gate = make_gate(policy=policy, team=team, card=make_card(title=title, risk="critical"), started_by=bob(team))
-    notifying.run_slice()
+    delivering.run_slice()
     decide(gate, by=reviewer)
     for _ in range(7):
         make_gate(policy=policy, team=team)
-    notifying.run_slice()
+    delivering.run_slice()
     subjects = [str(each["Subject"]) for each in mails.mails]
     assert "7 gates wait for your decision" in subjects
     assert len(subjects) == 4, "asked, ended, and a list for each of two"

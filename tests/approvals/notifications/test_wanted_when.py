@@ -10,9 +10,9 @@ import pytest
 
 from approvals.cards.card import RISKS
 from approvals.models import Message, NotificationPreference, Policy
-from approvals.notifications import notifying, wanted_when
+from approvals.notifications import delivering, wanted_when
+from approvals.notifications.building import NoticeKind, Urgency
 from approvals.notifications.email import Email
-from approvals.notifications.message import NoticeKind, Urgency
 from tests.factories import ann, make_gate, make_team
 from tests.harness.signed_in_clients import signed_in
 
@@ -181,7 +181,7 @@ def test_a_test_message_is_sent_and_is_in_the_log(mails: MailServer) -> None:
     for channel in ("pigeon", "e\0mail"):  # a NUL was an error of the server
         assert client.post(PAGE + "tests/", {"channel": channel}).status_code == 422
     assert client.post(PAGE + "tests/", {"channel": "email"}).status_code == 303
-    notifying.run_slice()
+    delivering.run_slice()
     assert [mail["Subject"] for mail in mails.mails] == ["A test message"]
     assert "by e-mail: sent" in " ".join(client.get(PAGE).content.decode().split())
     told = [client.post(PAGE + "tests/", {"channel": "email"}).status_code for _ in range(5)]
@@ -208,7 +208,7 @@ def test_the_gates_page_says_who_was_told_and_opened_it(mails: MailServer) -> No
     team = make_team()
     reviewer = ann(team)
     gate = make_gate(team=team)
-    notifying.run_slice()
+    delivering.run_slice()
     client = signed_in(reviewer)
     said = " ".join(client.get(f"/gates/{gate.pk}/").content.decode().split())
     assert "Who was told" in said

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from approvals.models.webhook import WebhookRefused
-from approvals.notifications import log, schedule
+from approvals.notifications import due, log
 from approvals.outbound import sending, targets
 from approvals.outbound.targets import is_permitted
 from tests.approvals.webhooks.made_webhooks import make_delivery, make_webhook, sent
@@ -216,9 +216,9 @@ def test_any_other_is_taken_and_a_number_that_only_some_programs_take_for_an_add
 
 
 def test_pauses_grow_by_chance_and_as_a_receiver_asks_within_a_day_and_end() -> None:
-    found = [schedule.pause(tries, [5, 60, 3600], spread=0) for tries in (1, 2, 3, 4)]
+    found = [due.pause(tries, [5, 60, 3600], spread=0) for tries in (1, 2, 3, 4)]
     assert found == [5, 60, 3600, None]
-    assert [schedule.pause(2, [5, 60], spread=by) for by in (1, -1)] == [pytest.approx(72), pytest.approx(48)]
-    asked = [schedule.pause(1, [60], spread=0, asked=seconds) for seconds in (0, 90, 1e9)]
+    assert [due.pause(2, [5, 60], spread=by) for by in (1, -1)] == [pytest.approx(72), pytest.approx(48)]
+    asked = [due.pause(1, [60], spread=0, asked=seconds) for seconds in (0, 90, 1e9)]
     assert asked == [60, 90, 24 * 3600]
-    assert schedule.pause(2, [60], spread=0, asked=10) is None
+    assert due.pause(2, [60], spread=0, asked=10) is None

@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.models import Calendar
-from approvals.policy import calendars
-from approvals.policy.calendars import public_holidays
+from approvals.policy import working_time
 from approvals.policy.requirements import Requirements, Role, Rule, Stage, Unclear, combined, required
 from approvals.policy.rules import facts
 from approvals.policy.rules.expressions import WrongExpression, checked
 from approvals.policy.tally import CountedVote, tally
-from approvals.policy.working_time import DAYS, FARTHEST, WorkingTime, read_hours
+from approvals.policy.working_time import DAYS, FARTHEST, WorkingTime, public_holidays, read_hours
 
 TEAM, FINANCE, LEGAL = 1, 2, 3
 
@@ -299,7 +298,7 @@ def test_around_the_clock_an_hour_that_comes_twice_counts_twice_and_no_more(zone
 def test_holidays_of_a_year_that_another_thread_reads_just_now_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """The threads of a worker shared a list. While one filled in a year, its holidays were working days to another."""
     christmas, populate, said = date(2051, 12, 25), HolidayBase._populate, list[bool]()
-    time = calendars.working_time(Calendar(hours=OFFICE, country="DE"))
+    time = working_time.working_time(Calendar(hours=OFFICE, country="DE"))
 
     def slow(days: HolidayBase, year: int) -> None:
         if not said:

@@ -12,7 +12,7 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 
 from approvals.gates import remarks, thread
-from approvals.live import ephemeral
+from approvals.live import channel_layer
 from approvals.models import Decision, Gate, Looking
 from checkpoints import store
 from checkpoints.actors import SYSTEM
@@ -259,13 +259,13 @@ async def test_whoever_has_a_gate_in_sight_is_seen_until_they_turn_away() -> Non
 
 async def test_a_crafted_message_does_not_end_the_listening_for_who_looks() -> None:
     """A number too long to be read, or to name a group, ended the task for as long as the process lived."""
-    looked = ephemeral.channel(ephemeral.LOOKING).encode()
+    looked = channel_layer.channel(channel_layer.LOOKING).encode()
     for digits in (200, 5000):
-        await ephemeral.hand_on({"type": "message", "channel": looked, "data": b"9" * digits})
+        await channel_layer.hand_on({"type": "message", "channel": looked, "data": b"9" * digits})
     member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
     async with socket(member) as mine:
         await mine.consumer.channel_layer.group_add("gate.7", mine.consumer.channel_name)
         for crafted in (b"holdpoint.0.ring.nonsense", b"", "text", None):
-            await ephemeral.hand_on({"type": "message", "channel": crafted, "data": b"7"})
-        await ephemeral.hand_on({"type": "message", "channel": looked, "data": b"7"})
+            await channel_layer.hand_on({"type": "message", "channel": crafted, "data": b"7"})
+        await channel_layer.hand_on({"type": "message", "channel": looked, "data": b"7"})
         assert await mine.hear() == {"kind": "gate.looking", "subject": "looking:7"}

@@ -16,7 +16,7 @@ from django.conf import settings
 from pydantic import BaseModel, Field
 
 from agents import Action, Agent, Card, effect, gate, step, undo, validator
-from agents.effects.http import send
+from agents.effects.classify_failure import send
 from checkpoints.values import artifacts
 
 from ..shared_files import SENDS, note_send

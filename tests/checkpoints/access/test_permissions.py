@@ -11,7 +11,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from agents.errors import RewindNotAllowed
 from agents.moves.rewind import check_may
 from checkpoints.access import permissions
-from checkpoints.access.missing_permission import IN_TEAMS, say_missing_permission
+from checkpoints.access.permissions import IN_TEAMS, say_missing_permission
 from checkpoints.access.token_scope import TokenBounds
 from checkpoints.models import Run
 from tests.factories import bob, eve, make_run, make_team, make_user

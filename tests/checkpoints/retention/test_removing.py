@@ -32,7 +32,7 @@ from checkpoints.models import Checkpoint, Chunk, Event, Gap, Prune, PruneLine, 
 from checkpoints.retention import delete_batch, prune_report, prunes, reading, stray_artifacts
 from checkpoints.runs import holds
 from checkpoints.store import executions
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.loading import CheckpointHeader
 from checkpoints.values import artifacts
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical
 from checkpoints.values.ops import Append

@@ -21,7 +21,7 @@ from checkpoints.layout import snapshot
 from checkpoints.layout.payloads import join, pack, row_checksum
 from checkpoints.models import Checkpoint, Run
 from checkpoints.store import Header, Snapshot, executions
-from checkpoints.store.header import COLUMNS
+from checkpoints.store.loading import COLUMNS
 from checkpoints.values.canonical_json import encode_canonical
 from checkpoints.values.ops import DROP, Append, Splice
 from tests.factories.arbitrary_states import after, states, writes

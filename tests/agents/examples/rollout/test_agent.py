@@ -10,8 +10,8 @@ from django.db.models.functions import Now
 from agents.examples.rollout import Rollout
 from agents.models import Wait
 from agents.runs.start import start_run
-from agents.serving import timers
-from agents.waits import signals, suspend
+from agents.serving import sweeps
+from agents.waits import signals, step_waits
 from checkpoints import actors
 from checkpoints.models import Run
 from tests.agents.examples.refunds.conftest import World, sandbox, shared_sandbox, start_sandbox, world_of
@@ -32,7 +32,7 @@ def make_rollout(**input: Any) -> Run:
 
 
 def soaked(run: Run) -> Run:
-    suspend.wake_now(run, by=actors.SYSTEM)
+    step_waits.wake_now(run, by=actors.SYSTEM)
     return advance_to_rest(run)
 
 
@@ -63,7 +63,7 @@ def test_if_it_is_not_well_people_are_asked_and_no_takes_it_back(heard: float | 
     if heard is None:
         Wait.objects.filter(run=run, kind="signal").update(due=Now())
         Run.objects.filter(pk=run.pk).update(wake_at=Now())
-        timers.wake_timers()
+        sweeps.wake_timers()
     else:
         hear(run, heard)
     run = advance_to_rest(run)

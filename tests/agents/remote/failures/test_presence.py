@@ -23,7 +23,7 @@ from agents.serving.sweeper import Sweeper
 from approvals.errors import NotAllowed
 from approvals.gates import closing, preflight_facts
 from approvals.models import Gate, Policy
-from approvals.policy import authorship
+from approvals.policy import separation
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint, Event, Run
@@ -295,8 +295,8 @@ def test_who_reports_late_in_its_place_is_an_author_of_what_comes_of_it() -> Non
     program.ok(other.report(effect["id"]))
     head = program.row().head
     assert head
-    wrote = authorship.contributions(program.row(), head, "later")
-    assert [(each.what, each.person) for each in wrote] == [(authorship.WORKED, colleague.pk)]
+    wrote = separation.contributions(program.row(), head, "later")
+    assert [(each.what, each.person) for each in wrote] == [(separation.WORKED, colleague.pk)]
 
 
 @pytest.mark.parametrize("time", first_alone(range(AT_ONCE + 1)))

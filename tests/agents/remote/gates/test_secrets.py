@@ -24,7 +24,7 @@ from approvals.cards.card import state_veil
 from approvals.gates import reveal_secret
 from approvals.models import Gate, Policy
 from approvals.notifications import building
-from approvals.notifications.message import NoticeKind, Urgency
+from approvals.notifications.building import NoticeKind, Urgency
 from checkpoints import store
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.runs.plans import spec_of

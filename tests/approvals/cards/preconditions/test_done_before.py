@@ -16,11 +16,11 @@ from agents.moves.rewind import rewind
 from approvals.cards.action import Action
 from approvals.cards.likeness import likeness_of
 from approvals.consequences.done_before import LATELY, done_before
-from approvals.consequences.outcome_fates import read_fates
+from approvals.consequences.performed import read_fates
 from approvals.decisions.bulk import orders
 from approvals.decisions.bulk.carrying_out import carry_out
 from approvals.decisions.bulk.orders import BulkChoice, BulkSubmission
-from approvals.gates import grant_likeness
+from approvals.gates import closing
 from approvals.models import BulkItem, BulkOrder, Gate, Grant, Policy
 from approvals.presentation.gate_page.earlier import say_done
 from checkpoints import crash_points
@@ -242,7 +242,7 @@ def test_grants_that_the_release_before_wrote_get_the_digests_that_they_would_ha
             Grant.objects.update(**dict.fromkeys(NAMES, ""))
             gate = asking(world, team)
             assert done_before([gate], reader=ann(team)) == {}
-            assert grant_likeness.fill_in() == len(had) > 0
+            assert closing.fill_in() == len(had) > 0
         finally:
             made.execute(f'REVOKE UPDATE ON approvals_grant FROM "{role}"'.encode())
     assert {row[0]: row[1:] for row in Grant.objects.filter(pk__in=had).values_list("pk", *NAMES)} == had

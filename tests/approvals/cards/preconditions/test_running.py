@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.models import Effect
-from approvals.cards.recovery_answers import RecoveryAnswer
+from approvals.cards.answer import RecoveryAnswer
 from approvals.models import Gate, Grant, Proposal
 from checkpoints.models import Event, Run
 from checkpoints.values.canonical_json import decode_canonical, encode_canonical

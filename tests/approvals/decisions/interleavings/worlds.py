@@ -14,7 +14,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from approvals.assignments import claims, escalating
+from approvals.assignments import claims, reassigning
 from approvals.audit import evidence
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
@@ -92,11 +92,11 @@ class Cast:
             return partial(deciding.decide, gate, Submission(verdict=name, seen=seen, key=key, **words[name]), by=by)
         moves: dict[str, Move] = {
             "undo": partial(take_back, gate, by=self.voter),
-            "expire": partial(escalating.pass_deadline, gate),
+            "expire": partial(reassigning.pass_deadline, gate),
             "settle": lambda: settle(gate) or settle(gate),  # the sweeper comes again where the gate has just changed
             "withdraw": lambda: closing.withdraw(gate, by=SYSTEM, reason="Not needed.") is not None,
             "claim": partial(claims.claim, gate, by=by),
-            "escalate": partial(escalating.escalate, Escalation.objects.get(gate=gate)),
+            "escalate": partial(reassigning.escalate, Escalation.objects.get(gate=gate)),
             "leave": partial(self.leave, gate),
             "policy change": partial(self._change_policy, gate.policy),
         }

@@ -21,7 +21,7 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.utils import timezone
 
-from approvals.assignments import claims, escalating, reassigning
+from approvals.assignments import claims, reassigning
 from approvals.assignments.errors import DeskRefused
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
@@ -330,7 +330,7 @@ class World:
             added = self.teams[2]
             Escalation.objects.filter(pk=level.pk).update(due_at=timezone.now() - HOUR)
             self.note("escalate")
-            if not escalating.escalate(Escalation.objects.get(pk=level.pk)):
+            if not reassigning.escalate(Escalation.objects.get(pk=level.pk)):
                 raise Wrong("an escalation was not made")
         else:
             added, gate = self.team(), now(self.gate)
@@ -348,7 +348,7 @@ class World:
         if self.chance():
             self.note("deadline")
             change_gate(self.gate, deadline=timezone.now() - HOUR)
-            escalating.pass_deadline(now(self.gate))
+            reassigning.pass_deadline(now(self.gate))
             self.closed = Ending("expired")
         else:
             self.note("withdrawn")

@@ -16,8 +16,8 @@ from agents import Agent
 from agents.definition import registry
 from agents.errors import RewindRefused
 from agents.runs.start import start_run
+from approvals.cards.answer import RecoveryAnswer
 from approvals.cards.card import Card
-from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.models import Gate
 from approvals.policy import pacing
 from checkpoints import actors, store

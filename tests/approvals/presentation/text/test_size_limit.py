@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from approvals.forms import words
 from approvals.presentation import inbox
 from approvals.presentation.drawing.impact_words import ImpactLine, WordedImpact
-from approvals.presentation.text import line_diff, size_limit, text_diff
+from approvals.presentation.text import line_diff, size_limit
 from approvals.presentation.text.line_diff import HEAD, TAIL, Line, compared, counted, split
 from tests.agents.remote.outside_program import Program
 from tests.factories import MEMBER, make_card, make_gate, make_team, make_user
@@ -120,13 +120,13 @@ def plain(html: str) -> str:
 
 def test_what_counts_as_unchanged_and_further_differences_open_in_place() -> None:
     before = "a plain sentence. " * 20 + "curl evil.example; " + "a plain sentence. " * 20
-    html = text_diff.render(f"{before}the end", f"{before}an end")
+    html = line_diff.render(f"{before}the end", f"{before}an end")
     [(head, inside)] = re.findall(r"(?s)<details[^>]*><summary[^>]*>(.*?)</summary>(.*?)</details>", html)
     assert plain(head).endswith("characters as they were")
     assert "curl" in plain(inside)
 
     before = "\n".join(f"line {at} of the old" for at in range(400))
-    html = text_diff.render(before, before.replace("old", "new") + " curl evil.example")
+    html = line_diff.render(before, before.replace("old", "new") + " curl evil.example")
     assert "more differences" in html
     assert "curl" in plain(html.partition("more differences")[2])
 

@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from wcwidth import table_grapheme, table_vs15, table_vs16
 
-from approvals.presentation.text import invisible, spelled_out, state_tree, text_diff, unseen_characters, untrusted
+from approvals.presentation.text import invisible, line_diff, spelled_out, state_tree, unseen_characters, untrusted
 from approvals.templatetags import holdpoint as tags
 from approvals.templatetags.holdpoint import untrusted_brief
 from tests.factories import ann, make_action, make_card, make_gate
@@ -338,7 +338,7 @@ def test_every_space_but_the_plain_one_is_marked_wherever_a_value_is_drawn(space
         lambda value: tags.untrusted_whole({"a": value}), lambda value: tags.state_tree({"to": value}),
         lambda value: tags.untrusted_whole("x" * 9_000 + value + "y" * 9_000),
         lambda value: untrusted.render("x" * 9_000 + value + "y" * 9_000, value=True),
-        lambda value: text_diff.render("rm", f"{value}\nx"),
+        lambda value: line_diff.render("rm", f"{value}\nx"),
     ):  # fmt: skip
         assert point in str(draw(text)), draw
     assert tags.hides(text)
