@@ -12,14 +12,12 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest
 
-from approvals.views.access import private, reader_of
+from approvals.views.access import reader_of
 from checkpoints.access.permissions import PersonKind, kind_of
 from checkpoints.errors import CheckpointRemoved
 from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.store import gaps
-
-__all__ = ["Gone", "address_of", "checkpoint_or_404", "is_fragment", "private", "reader_of", "run_or_404"]
 
 
 class Gone(Http404):

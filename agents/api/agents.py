@@ -8,7 +8,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from agents.access import reader_of
 from agents.api.gates.cards import SCHEMA
 from agents.api.programs.starting import POLICY, VERSION, agent_of
 from agents.api.protocol.answers import Page, Paging, answer_json
@@ -23,6 +22,7 @@ from agents.runs.query import KnownAgent, known_to
 from agents.work_errors import WorkNotAllowed
 from approvals.gates.lists.queues import seen_by
 from approvals.models import Gate, Tool
+from approvals.views.access import reader_of
 from checkpoints.access.permissions import START_RUN, say_missing_permission, teams_where
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
 from checkpoints.values.canonical_json import encode_canonical

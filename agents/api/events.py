@@ -10,7 +10,7 @@ from ninja import Query, Router
 from ninja.errors import AuthenticationError
 from pydantic import Field, field_validator
 
-from agents.access import Gone, reader_of, run_or_404
+from agents.access import Gone, run_or_404
 from agents.api.protocol.answers import MOST_ITEMS, answer_json
 from agents.api.protocol.auth import require_scope, token_of
 from agents.api.protocol.schemas import ApiSchema
@@ -21,6 +21,7 @@ from approvals.live.access import Access, access_as, access_of
 from approvals.live.facts import audience, fact_of
 from approvals.live.replay import hears, titles_of
 from approvals.models import Gate
+from approvals.views.access import reader_of
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import PersonKind, kind_of
 from checkpoints.access.token_scope import TokenBounds

@@ -17,7 +17,6 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from agents.access import reader_of
 from agents.api.programs.starting import AGENT, agent_of, team_of
 from agents.api.protocol.answers import encode_field, encode_state
 from agents.api.protocol.auth import actor_of, require_scope
@@ -30,6 +29,7 @@ from agents.threads.places import Owner, Place
 from agents.threads.reading import Found, ListPlace
 from agents.threads.saving import NewCheckpoint, Seen
 from agents.work_errors import WorkInvalid
+from approvals.views.access import reader_of
 from checkpoints.access.permissions import START_RUN, VIEW_RUN
 from checkpoints.errors import ValueRefused
 from checkpoints.values.canonical_json import encode_canonical, parse_json

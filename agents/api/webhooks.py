@@ -11,7 +11,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Query, Router
 from pydantic import Field
 
-from agents.access import reader_of
 from agents.api.protocol.answers import Page, Paging, answer_json
 from agents.api.protocol.auth import actor_of, require_scope
 from agents.api.protocol.idempotency_keys import Key, do_once
@@ -21,6 +20,7 @@ from agents.models import TokenScope
 from approvals.models import Message, MessageAttempt, Webhook
 from approvals.models.webhook import TooManyWebhooks, WebhookRefused
 from approvals.outbound import targets
+from approvals.views.access import reader_of
 from approvals.webhooks import outbox
 from checkpoints.access.permissions import MANAGE_WEBHOOKS, say_no_team, teams_where
 from checkpoints.actors import Actor

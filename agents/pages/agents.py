@@ -12,9 +12,7 @@ from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
 
-from agents.access import private, reader_of
 from agents.definition import registry
 from agents.definition.upcast import version_key
 from agents.errors import FieldError, InputRefused
@@ -38,6 +36,7 @@ from approvals.schema.walk import (
     sanitise_schema,
     union_branches,
 )
+from approvals.views.access import private_get, private_post, reader_of
 from checkpoints import actors
 from checkpoints.access.permissions import START_RUN, say_missing_permission, teams_where
 from checkpoints.errors import PlanChanged, ValueRefused
@@ -54,8 +53,7 @@ ENDS = ("completed", "failed", "cancelled")
 DEPTH = 4  # unions and lists in each other whose types are named
 
 
-@require_safe
-@private
+@private_get
 def page(request: HttpRequest) -> HttpResponse:
     """Show every agent that the reader may see or start."""
     teams = page_frame.reach_of(request).teams
@@ -67,8 +65,7 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "agents/list.html", {"rows": rows, "unread": unread})
 
 
-@require_safe
-@private
+@private_get
 def agent(request: HttpRequest, name: str) -> HttpResponse:
     """Show one agent."""
     return show(request, _known_or_404(request, name))
@@ -91,8 +88,7 @@ def figures_context(known: KnownAgent, figures: activity.AgentFigures, served: M
     }
 
 
-@require_POST
-@private
+@private_post
 def start(request: HttpRequest, name: str) -> HttpResponse:
     """Start a run with the input. 403 for those who may not; 422 with every fault in its place."""
     known, reader = _known_or_404(request, name), reader_of(request)

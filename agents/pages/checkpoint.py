@@ -13,9 +13,8 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
-from agents.access import Gone, checkpoint_or_404, is_fragment, private, reader_of, run_or_404
+from agents.access import Gone, checkpoint_or_404, is_fragment, run_or_404
 from agents.pages.run import offered_moves
 from agents.pages.run.inspector import inspector_context, notes_context, picked_of
 from agents.pages.run.offered_moves import parse_number
@@ -23,6 +22,7 @@ from agents.pages.run.page import show_run_again
 from approvals.gates import reveal_secret
 from approvals.gates.reveal_secret import veil_of
 from approvals.presentation.text import state_tree
+from approvals.views.access import private_get, private_post, reader_of
 from approvals.views.values import refuse_reveal, show_secret
 from checkpoints import actors, store
 from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, NotVerified, ValueRefused
@@ -34,8 +34,7 @@ PAGE = 200  # members of a list or an object, drawn at once
 CHARACTERS = 50_000  # of a text, drawn at once: each is checked for being visible
 
 
-@require_safe
-@private
+@private_get
 def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     """Show the checkpoint as a page, or as a part if a page asks for it."""
     run = run_or_404(request, run_id)
@@ -48,8 +47,7 @@ def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     return render(request, template, context | neighbours)
 
 
-@require_safe
-@private
+@private_get
 def value(request: HttpRequest, run_id: int, seq: int, pointer: str) -> HttpResponse:
     """Show one value of the state in full: the one at the path's JSON Pointer, followed by that of `?at=`.
 
@@ -94,8 +92,7 @@ def members(value: dict[str, Any] | list[Any], first: int, count: int) -> dict[s
     return dict(islice(value.items(), first, first + count))
 
 
-@require_POST
-@private
+@private_post
 def name(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     """Name the checkpoint as typed, or after its number. 403 for those who may only read; 422 for a name too long."""
     run, by = _run_to_name(request, run_id, seq)
@@ -109,8 +106,7 @@ def name(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     return _to_inspector(run, seq)
 
 
-@require_POST
-@private
+@private_post
 def unname(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     """Remove the name; without one nothing happens. 403 for those who may only read."""
     run, by = _run_to_name(request, run_id, seq)
@@ -128,8 +124,7 @@ def _to_inspector(run: Run, seq: int) -> HttpResponse:
     return redirect(f"{reverse('run', args=[run.pk])}?at={seq}#inspect")
 
 
-@require_POST
-@private
+@private_post
 def add_note(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     """Add a note to the checkpoint; 422 with the input where it is refused."""
     run, reader = run_or_404(request, run_id), reader_of(request)
@@ -146,8 +141,7 @@ def add_note(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     return _answer_notes(request, run, seq)
 
 
-@require_POST
-@private
+@private_post
 def remove_note(request: HttpRequest, run_id: int, seq: int, note: int) -> HttpResponse:
     """Remove one's own note; nothing happens if it is already gone. 403 for another person's."""
     run, reader = run_or_404(request, run_id), reader_of(request)
@@ -175,8 +169,7 @@ def _answer_notes(
     return HttpResponseRedirect(f"{reverse('run', args=[run.pk])}?at={seq}#notes", status=303)
 
 
-@require_POST
-@private
+@private_post
 def reveal(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     """Show the secret at the place `at`; the audit records it. 409 where the state does not verify."""
     run, at = run_or_404(request, run_id), request.POST.get("at", "")

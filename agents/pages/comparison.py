@@ -9,16 +9,16 @@ from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from agents import comparison
-from agents.access import private, run_or_404
+from agents.access import run_or_404
 from agents.effects.fates import TimelineMark
 from agents.pages.differences import difference_context
 from agents.pages.run import marks
 from agents.pages.run.marks import format_duration
 from approvals.gates.reveal_secret import veil_of
 from approvals.models import Gate, Outcome
+from approvals.views.access import private_get
 from checkpoints import store
 from checkpoints.errors import NotVerified
 from checkpoints.models import Checkpoint
@@ -53,8 +53,7 @@ class PathStep(NamedTuple):
     took: str
 
 
-@require_safe
-@private
+@private_get
 def page(request: HttpRequest, run_id: int) -> HttpResponse:
     """Compare two checkpoints, `?a=` and `?b=`: each by its number in this run, or as run.number."""
     run = run_or_404(request, run_id)

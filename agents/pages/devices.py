@@ -10,29 +10,27 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
 
 from agents import device_codes
-from agents.access import address_of, private, reader_of
+from agents.access import address_of
 from agents.errors import TokenRefused, TooManyGuesses, WrongCode
 from agents.models import DeviceRequest
 from approvals.policy import step_up
 from approvals.presentation.gate_facts.step_up import asked as password
+from approvals.views.access import private_get, private_post, reader_of
 from checkpoints.postgresql.sql import make_storable
 
 FOUND = "device"  # in the session: the request's number
 
 
-@require_safe
-@private
+@private_get
 def page(request: HttpRequest) -> HttpResponse:
     """Show the request that the reader found, or the form for its code."""
     found = device_codes.pending(request.session.get(FOUND))
     return _show(request, pending=found, typed=make_storable(request.GET.get("code", ""))[:20])
 
 
-@require_POST
-@private
+@private_post
 def enter(request: HttpRequest) -> HttpResponse:
     """Find the request by its code; 422 for a wrong one, 429 after too many."""
     typed = make_storable(request.POST.get("code", ""))[:40]
@@ -45,8 +43,7 @@ def enter(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("device"), status=303)
 
 
-@require_POST
-@private
+@private_post
 def confirm(request: HttpRequest) -> HttpResponse:
     """Let the program collect a token, once its person confirmed who they are."""
     reader, found = reader_of(request), _pending_request(request)
@@ -66,8 +63,7 @@ def confirm(request: HttpRequest) -> HttpResponse:
     return _show(request, done=found)
 
 
-@require_POST
-@private
+@private_post
 def refuse(request: HttpRequest) -> HttpResponse:
     """Refuse the request; its program is told."""
     found = _pending_request(request)

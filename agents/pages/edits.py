@@ -10,9 +10,8 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
 
-from agents.access import checkpoint_or_404, private
+from agents.access import checkpoint_or_404
 from agents.errors import FieldError, RewindRefused
 from agents.moves import impact, rewind
 from agents.pages.differences import difference_context
@@ -25,6 +24,7 @@ from approvals.gates.reveal_secret import veil_of
 from approvals.policy import step_up
 from approvals.presentation.decision_form.faults import FormFault, of_form
 from approvals.schema.redact import Redaction
+from approvals.views.access import private_get, private_post
 from checkpoints import store
 from checkpoints.errors import NotVerified
 from checkpoints.models import Checkpoint, Run
@@ -38,8 +38,7 @@ FEW = 12  # inputs of a field that is drawn unfolded
 NO_OBJECT = "Write the whole state: an object with its fields."
 
 
-@require_safe
-@private
+@private_get
 def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     """Show the form of a checkpoint's state."""
     run, reader = offered_moves.run_to_order(request, run_id)
@@ -48,8 +47,7 @@ def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     return render(request, "runs/order/edit.html", edit_context(run, TypedOrder("edit", seq)))
 
 
-@require_POST
-@private
+@private_post
 def create(request: HttpRequest, run_id: int) -> HttpResponse:
     """Save the edited state as a new checkpoint. 422 if the agent's state does not accept it, 409 as for a rewind."""
     run, reader = offered_moves.run_to_order(request, run_id)

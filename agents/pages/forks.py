@@ -7,9 +7,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
 
-from agents.access import private
 from agents.definition import environment, registry
 from agents.errors import InputRefused, RewindRefused
 from agents.moves import fork, impact
@@ -18,13 +16,13 @@ from agents.pages.run import offered_moves
 from agents.pages.run.offered_moves import TypedOrder, order_of
 from approvals.forms.texts import as_json
 from approvals.policy import step_up
+from approvals.views.access import private_get, private_post
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Checkpoint, Run
 from checkpoints.values.canonical_json import parse_json
 
 
-@require_safe
-@private
+@private_get
 def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     """Show the state that a fork from the checkpoint begins with, and its impact."""
     run, reader = offered_moves.run_to_order(request, run_id)
@@ -33,8 +31,7 @@ def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     return render(request, "runs/order/fork.html", fork_context(run, TypedOrder("fork", seq, title=run.title)))
 
 
-@require_POST
-@private
+@private_post
 def create(request: HttpRequest, run_id: int) -> HttpResponse:
     """Start the fork. The same form sent twice is one fork. 422 and 409 as for an edit."""
     run, reader = offered_moves.run_to_order(request, run_id)

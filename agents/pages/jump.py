@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
-from agents.access import is_fragment, private, reader_of
+from agents.access import is_fragment
 from agents.runs import query
 from approvals.gates.lists.queue_filters import QueueFilters
 from approvals.gates.lists.queues import ALL, MINE
 from approvals.live.page_frame import reach_of
 from approvals.models import Gate
 from approvals.presentation import topbar
+from approvals.views.access import private_get, reader_of
 from checkpoints.models import Run
 from checkpoints.postgresql.text_search import parse_numbers, prefix_query
 
@@ -33,8 +33,7 @@ class JumpPlace:
     quoted: bool = False  # an external program wrote the title
 
 
-@require_safe
-@private
+@private_get
 def page(request: HttpRequest) -> HttpResponse:
     """Show the results for `?q=`, as a page, or as the list alone for a script."""
     asked = request.GET.get("q", "").strip()[:200]

@@ -14,9 +14,8 @@ from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
 
-from agents.access import checkpoint_or_404, is_fragment, private, reader_of, run_or_404
+from agents.access import checkpoint_or_404, is_fragment, run_or_404
 from agents.errors import RewindRefused
 from agents.models import Signal, Wait
 from agents.moves import rewind as moving
@@ -33,6 +32,7 @@ from approvals.english import quote_titles
 from approvals.policy import step_up
 from approvals.presentation.decision_form.actions import blank
 from approvals.presentation.decision_form.faults import of_form
+from approvals.views.access import private_get, private_post, reader_of
 from checkpoints import actors
 from checkpoints.access.permissions import START_RUN, say_missing_permission
 from checkpoints.models import Run
@@ -42,8 +42,7 @@ from checkpoints.runs.plans import spec_of
 CONTEXTS = {"edit": edit_context, "fork": fork_context}
 
 
-@require_POST
-@private
+@private_post
 def rewind(request: HttpRequest, run_id: int) -> HttpResponse:
     """Rewind the run to a checkpoint as it is, or to before its step. 409 where it would not do what was shown."""
     run, reader = offered_moves.run_to_order(request, run_id)
@@ -59,8 +58,7 @@ def rewind(request: HttpRequest, run_id: int) -> HttpResponse:
     return redirect("run", run.pk)
 
 
-@require_POST
-@private
+@private_post
 def settle(request: HttpRequest, run_id: int) -> HttpResponse:
     """Undo at once what the run left behind, even if a step ahead could reuse it. 409 if there is nothing to undo."""
     run, reader = offered_moves.run_to_order(request, run_id)
@@ -71,8 +69,7 @@ def settle(request: HttpRequest, run_id: int) -> HttpResponse:
     return redirect("run", run.pk)
 
 
-@require_POST
-@private
+@private_post
 def wake(request: HttpRequest, run_id: int) -> HttpResponse:
     """End the time that the run waits for now. 409 if it waits for none."""
     run, reader = offered_moves.run_to_order(request, run_id)
@@ -83,8 +80,7 @@ def wake(request: HttpRequest, run_id: int) -> HttpResponse:
     return redirect("run", run.pk)
 
 
-@require_POST
-@private
+@private_post
 def cancel(request: HttpRequest, run_id: int) -> HttpResponse:
     """Cancel the run. 403 for those who may only read; 409 if it has already ended."""
     run, reader = offered_moves.run_to_order(request, run_id)
@@ -101,8 +97,7 @@ def refused(
     return show_run_again(request, run, reader, notice, status=refusal.status, at=at, order=order)
 
 
-@require_POST
-@private
+@private_post
 def impact(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show the impact of the order in the form, as a part of its page or, without a script, the page."""
     run, reader = offered_moves.run_to_order(request, run_id)
@@ -121,8 +116,7 @@ def impact(request: HttpRequest, run_id: int) -> HttpResponse:
     return render(request, part, context)
 
 
-@require_POST
-@private
+@private_post
 def form(request: HttpRequest, run_id: int) -> HttpResponse:
     """Draw the form of a state after a list changed, a branch was chosen or a part opened; the input is kept.
 
@@ -146,15 +140,13 @@ FORM = "value"  # the prefix of the form's names, and the pointer to the value
 SHOWN = 20  # signals that were sent before
 
 
-@require_safe
-@private
+@private_get
 def page(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show the form of the signal `?name=`, by default the one that the run waits for."""
     return show(request, run_or_404(request, run_id), request.GET.get("name", ""), {})
 
 
-@require_POST
-@private
+@private_post
 def send(request: HttpRequest, run_id: int) -> HttpResponse:
     """Send the signal. The same form sent twice is one signal. 403 for those who may not, 409 and 422 if refused."""
     run, reader = run_or_404(request, run_id), reader_of(request)

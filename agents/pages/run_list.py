@@ -16,9 +16,8 @@ from django.db.models.functions import Coalesce, JSONObject
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.dateparse import parse_date
-from django.views.decorators.http import require_safe
 
-from agents.access import is_fragment, private
+from agents.access import is_fragment
 from agents.models import Effect, Wait
 from agents.pages.run import head as page_head
 from agents.pages.run.facts import holds_run
@@ -27,6 +26,7 @@ from agents.runs import query
 from agents.runs.query import RunFilters, starter_name
 from approvals.live import page_frame
 from approvals.models import Gate
+from approvals.views.access import private_get
 from checkpoints.models import Hold, Plan, Run
 from checkpoints.runs.plans import spec_of
 
@@ -57,8 +57,7 @@ class Address:
         return f"?{text}" if text else ""
 
 
-@require_safe
-@private
+@private_get
 def page(request: HttpRequest) -> HttpResponse:
     """Show the reader's teams' runs, newest first; `?before=` names the run to continue below, the rest filters."""
     context = listing(request)

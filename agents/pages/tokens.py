@@ -21,16 +21,15 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
 
 from agents import tokens
-from agents.access import private, reader_of
 from agents.errors import FormUsed, TokenRefused
 from agents.models import Token, TokenScope
 from agents.models.token import FOR_AGENTS
 from approvals.models import Policy
 from approvals.policy import step_up
 from approvals.presentation.gate_facts.step_up import asked as password
+from approvals.views.access import private_get, private_post, reader_of
 from checkpoints import actors
 from checkpoints.access.permissions import START_RUN, own_teams, say_missing_permission, teams_where
 from checkpoints.models import Plan
@@ -40,15 +39,13 @@ DAYS = 90  # the default lifetime of a new token
 SHOWN = 100  # the newest ones
 
 
-@require_safe
-@private
+@private_get
 def page(request: HttpRequest) -> HttpResponse:
     """Show all of the reader's tokens."""
     return show(request, typed=typed_in(request.GET) if request.GET else None)
 
 
-@require_POST
-@private
+@private_post
 def create(request: HttpRequest) -> HttpResponse:
     """Make a token, and show it; 422 with the input where it is refused."""
     reader, form = reader_of(request), request.POST
@@ -65,8 +62,7 @@ def create(request: HttpRequest) -> HttpResponse:
     return show(request, new_token=made, sent=sent)
 
 
-@require_POST
-@private
+@private_post
 def revoke(request: HttpRequest, token: int) -> HttpResponse:
     """Revoke the token. Nothing happens if it is already revoked."""
     reader = reader_of(request)

@@ -17,12 +17,12 @@ from typing import Any
 from django.db import connection
 from django.http import HttpRequest
 
-from agents.access import reader_of
 from agents.definition import registry
 from agents.definition.registered import RegisteredAgent
 from agents.definition.upcast import version_key
 from approvals.gates.lists.queue_filters import MATCHES
 from approvals.live import page_frame
+from approvals.views.access import reader_of
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import START_RUN, teams_where
 from checkpoints.models import Plan, Run

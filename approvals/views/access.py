@@ -13,6 +13,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.views.decorators.http import require_POST, require_safe
 
 from approvals.audit import evidence
 from approvals.gates.page.shown_gate import ShownGate, shown
@@ -69,6 +70,26 @@ def verified(view: View[P]) -> View[P]:
             )
 
     return guarded
+
+
+def private_get(view: View[P]) -> View[P]:
+    """Guard a page: GET and HEAD alone, of whoever is signed in."""
+    return require_safe(private(view))
+
+
+def private_post(view: View[P]) -> View[P]:
+    """Guard an order: POST alone, of whoever is signed in."""
+    return require_POST(private(view))
+
+
+def gate_get(view: View[P]) -> View[P]:
+    """Guard a page of a gate."""
+    return private_get(verified(view))
+
+
+def gate_post(view: View[P]) -> View[P]:
+    """Guard an order at a gate."""
+    return private_post(verified(view))
 
 
 def why_gone(gate: Gate) -> str:

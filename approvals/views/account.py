@@ -8,7 +8,6 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
 
 from approvals.accounts import factors, preferences, sign_ins
 from approvals.models import Profile
@@ -20,18 +19,16 @@ from checkpoints import actors
 from checkpoints.access.permissions import own_teams
 from checkpoints.events import event_log
 
-from .access import private, reader_of
+from .access import private_get, private_post, reader_of
 
 
-@require_safe
-@private
+@private_get
 def profile(request: HttpRequest) -> HttpResponse:
     """Show the reader's profile."""
     return _show(request, preferences.profile_of(reader_of(request)))
 
 
-@require_POST
-@private
+@private_post
 def save_profile(request: HttpRequest) -> HttpResponse:
     """Save the profile, and have this browser follow it at once; 422 with the input where a name is refused."""
     reader, form = reader_of(request), request.POST
@@ -72,8 +69,7 @@ def _show(
     return render(request, "account_pages/profile.html", context, status=status)
 
 
-@require_safe
-@private
+@private_get
 def sessions(request: HttpRequest) -> HttpResponse:
     """List the reader's sessions, the one used last first."""
     here = digest_of_key(request.session.session_key or "")
@@ -88,8 +84,7 @@ def sessions(request: HttpRequest) -> HttpResponse:
     return render(request, "account_pages/sessions.html", {"section": "sessions", "rows": rows})
 
 
-@require_POST
-@private
+@private_post
 def end_session(request: HttpRequest, number: int) -> HttpResponse:
     """End one of the reader's sessions."""
     reader = reader_of(request)
@@ -98,8 +93,7 @@ def end_session(request: HttpRequest, number: int) -> HttpResponse:
     return redirect("account-sessions")
 
 
-@require_POST
-@private
+@private_post
 def end_other_sessions(request: HttpRequest) -> HttpResponse:
     """End all of the reader's sessions but this one."""
     reader = reader_of(request)

@@ -17,7 +17,6 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict, Streaming
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
 
 from approvals.audit import erasing, exporting, listing, seal_verification
 from approvals.audit.erasing import ErasureRefused
@@ -28,7 +27,7 @@ from checkpoints.access.permissions import VIEW_AUDIT, say_missing_permission
 from checkpoints.audit.filters import AuditFilters, NoFilter
 from checkpoints.models import Event, Verification
 
-from .access import private, reader_of
+from .access import private_get, private_post, reader_of
 
 NAMES = ("kind", "team", "words", "subject", "run", "agent", "actor", "since", "until", "zone")
 AT_ONCE = 200  # lines of an export that are made and sent together
@@ -42,8 +41,7 @@ def auditor_or_404(request: HttpRequest) -> AuditReader:
     return reader
 
 
-@require_safe
-@private
+@private_get
 def page(request: HttpRequest) -> HttpResponse:
     """Show the list; `?before=` names the place below which it goes on."""
     reader = auditor_or_404(request)
@@ -64,8 +62,7 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "audit/page.html", context, status=400 if refused else 200)
 
 
-@require_safe
-@private
+@private_get
 def news(request: HttpRequest) -> HttpResponse:
     """Show the number of events since the list was drawn; the list itself never moves under a reader."""
     reader = auditor_or_404(request)
@@ -105,16 +102,14 @@ def filters_of(typed: dict[str, str]) -> AuditFilters:
         return AuditFilters.read(typed)
 
 
-@require_safe
-@private
+@private_get
 def seals(request: HttpRequest) -> HttpResponse:
     """Show how far the audit is sealed, and the findings of its last verification."""
     reader = auditor_or_404(request)
     return render(request, "audit/_seals.html", {"seals": seal_verification.standing(), "may_audit": reader.may_audit})
 
 
-@require_POST
-@private
+@private_post
 def verifications(request: HttpRequest) -> HttpResponse:
     """Order a verification of all seals. 403 for people who may only view."""
     reader = auditor_or_404(request)
@@ -124,8 +119,7 @@ def verifications(request: HttpRequest) -> HttpResponse:
     return redirect(reverse("audit") + audit.address(typed_of(request.POST)) + "#seals")
 
 
-@require_POST
-@private
+@private_post
 def exports(request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
     """Export the filtered events. 403 for people who may only view; 400 for an invalid filter."""
     reader = auditor_or_404(request)
@@ -143,8 +137,7 @@ def exports(request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
     return response
 
 
-@require_POST
-@private
+@private_post
 def erasures(request: HttpRequest, event_id: int) -> HttpResponse:
     """Erase what a person wrote with an event. 403 without that right; 409 where there is nothing to erase."""
     reader = auditor_or_404(request)

@@ -11,27 +11,24 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
 
 from approvals.assignments import away
 from approvals.assignments.errors import AwayRefused
 from approvals.models import Delegation
 from checkpoints.access.permissions import colleagues_of
 
-from .access import number_in, private, reader_of
+from .access import number_in, private_get, private_post, reader_of
 
 SHOWN = "%Y-%m-%dT%H:%M"
 
 
-@require_safe
-@private
+@private_get
 def page(request: HttpRequest) -> HttpResponse:
     """Show the reader's times away, and the form that plans one."""
     return _show(request)
 
 
-@require_POST
-@private
+@private_post
 def create(request: HttpRequest) -> HttpResponse:
     """Plan a time away; 422 with what was typed where that cannot be."""
     form = request.POST
@@ -49,8 +46,7 @@ def create(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("away"), status=303)
 
 
-@require_POST
-@private
+@private_post
 def end(request: HttpRequest, delegation: int) -> HttpResponse:
     """End one of the reader's own times away."""
     mine = Delegation.objects.filter(pk=delegation, person=reader_of(request)).first()

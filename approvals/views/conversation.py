@@ -7,30 +7,25 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
 from approvals.errors import Invalid
 from approvals.gates import mentions, questions, remarks
 from approvals.models import Looking
 from checkpoints.postgresql.sql import make_storable
 
-from .access import gate_or_404, page_or_404, private, reader_of, verified
+from .access import gate_get, gate_or_404, gate_post, page_or_404, reader_of
 from .gates import show
 
 LONGEST = 60  # characters of the beginning of a name
 
 
-@require_POST
-@private
-@verified
+@gate_post
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Record a comment at the gate."""
     return _said(request, gate_id, remarks.remark)
 
 
-@require_POST
-@private
-@verified
+@gate_post
 def ask(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Put a question to the gate's agent."""
     return _said(request, gate_id, questions.ask)
@@ -54,9 +49,7 @@ def _said(request: HttpRequest, gate_id: int, say: Callable[..., object]) -> Htt
     return HttpResponseRedirect(reverse("gate", args=[gate_id]) + "#ask-back", status=303)
 
 
-@require_safe
-@private
-@verified
+@gate_get
 def people(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show whom a comment may mention: `?q=` begins their name."""
     gate, user = gate_or_404(request, gate_id), reader_of(request)
@@ -64,9 +57,7 @@ def people(request: HttpRequest, gate_id: int) -> HttpResponse:
     return render(request, "approvals/discussion/people.html", {"people": found})
 
 
-@require_safe
-@private
-@verified
+@gate_get
 def looking(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show who else has the gate's page in sight."""
     gate, user = gate_or_404(request, gate_id), reader_of(request)

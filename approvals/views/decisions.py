@@ -37,7 +37,7 @@ from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.postgresql.sql import make_storable
 
 from . import next_gate
-from .access import number_in, page_or_404, private, reader_of, reading_or_404, verified
+from .access import gate_post, number_in, page_or_404, private, reader_of, reading_or_404, verified
 from .files import form_with_files
 from .gates import new_key, show
 from .impacts import fill_in, typed
@@ -90,9 +90,7 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
     return next_gate.after(request, gate_id)
 
 
-@require_POST
-@private
-@verified
+@gate_post
 def undo(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Take the reader's own decision back; `decision`: its number, where the page named one."""
     page, wanted = page_or_404(request, gate_id), number_in(request.POST.get("decision", ""))

@@ -9,35 +9,28 @@ from django.contrib.auth.models import Group, User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
 from approvals.assignments import claims, reassigning
 from approvals.assignments.errors import DeskRefused, MayNot, NotAsked
 from approvals.presentation.gate_page.page import GatePage
 
-from .access import number_in, page_or_404, private, verified
+from .access import gate_get, gate_post, number_in, page_or_404
 from .gates import show
 
 
-@require_POST
-@private
-@verified
+@gate_post
 def claim(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Claim the gate for the reader."""
     return _answer(request, gate_id, claims.claim)
 
 
-@require_POST
-@private
-@verified
+@gate_post
 def release(request: HttpRequest, gate_id: int) -> HttpResponse:
     """End the reader's claim."""
     return _answer(request, gate_id, claims.release)
 
 
-@require_POST
-@private
-@verified
+@gate_post
 def take_over(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Take somebody's claim over."""
     return _answer(request, gate_id, claims.take_over)
@@ -57,17 +50,13 @@ def _unchanged(request: HttpRequest, page: GatePage, why: str, status: int) -> H
     return show(request, page, status=status, refusal=told)
 
 
-@require_safe
-@private
-@verified
+@gate_get
 def show_choices(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show whom the reader may hand the gate over to."""
     return _show_choices(request, page_or_404(request, gate_id))
 
 
-@require_POST
-@private
-@verified
+@gate_post
 def hand_over(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Hand the gate over; 422 with what was typed where that cannot be."""
     found = page_or_404(request, gate_id)

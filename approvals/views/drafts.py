@@ -6,8 +6,6 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST
 
 from approvals.models import Draft
 from approvals.models.draft import MOST_CHARACTERS, NotKept
@@ -16,17 +14,14 @@ from approvals.presentation.decision_form.draft_fields import kept
 from approvals.presentation.gate_page.filled import blank
 from checkpoints.postgresql.sql import make_storable
 
-from .access import private, reader_of, shown_or_404, verified
+from .access import gate_post, reader_of, shown_or_404
 from .decisions import proposal_of
 from .files import form_with_files
 
 LONGEST_KEY = 80  # characters of a form's key
 
 
-@require_POST
-@never_cache
-@private
-@verified
+@gate_post
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Keep the posted form as the reader's draft of this gate; with `discard`, delete the draft.
 

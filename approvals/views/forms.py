@@ -11,7 +11,6 @@ from dataclasses import replace
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_POST
 
 from approvals import forms
 from approvals.forms import names
@@ -20,7 +19,7 @@ from approvals.presentation.decision_form.posted import PostedDecision
 from approvals.presentation.gate_page.filled import carry, fill
 from approvals.presentation.gate_page.page import GatePage
 
-from .access import page_or_404, private, verified
+from .access import gate_post, page_or_404
 from .decisions import proposal_of
 from .files import form_with_files
 from .gates import show
@@ -31,9 +30,7 @@ CHANGED = {
 }  # fmt: skip
 
 
-@require_POST
-@private
-@verified
+@gate_post
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the changed form: one action's where script asks for it, else the page. 409 where the gate has changed."""
     page = page_or_404(request, gate_id)

@@ -8,7 +8,6 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from approvals import time_zones
 from approvals.decisions.prepared_decision import changes_since
@@ -24,15 +23,13 @@ from checkpoints import store
 from checkpoints.postgresql.capped_count import MOST, Capped
 
 from . import next_gate
-from .access import number_in, page_or_404, private, reader_of, shown_or_404, verified
+from .access import gate_get, number_in, page_or_404, reader_of, shown_or_404
 from .lists.asked import followed
 
 AHEAD = ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")  # where a browser says that it fetches in case somebody comes
 
 
-@require_safe
-@private
-@verified
+@gate_get
 def page(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the gate: what is asked, over which state, and the form that decides it."""
     shown, reader = shown_or_404(request, gate_id), reader_of(request)
@@ -96,9 +93,7 @@ def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
     }  # fmt: skip
 
 
-@require_safe
-@private
-@verified
+@gate_get
 def status(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the parts that change while the page is open: status, agreement, news of another version, queue."""
     page = page_or_404(request, gate_id)
@@ -113,9 +108,7 @@ def status(request: HttpRequest, gate_id: int) -> HttpResponse:
     return render(request, "approvals/gate/live_update.html", context)
 
 
-@require_safe
-@private
-@verified
+@gate_get
 def receipt(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the receipt of a gate by itself, to be printed; to htmx only the part that goes into the gate's page."""
     page = page_or_404(request, gate_id)
@@ -123,9 +116,7 @@ def receipt(request: HttpRequest, gate_id: int) -> HttpResponse:
     return render(request, "approvals/receipt/receipt.html" if part else "approvals/receipt/page.html", {"page": page})
 
 
-@require_safe
-@private
-@verified
+@gate_get
 def preview(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the gate in short, beside the inbox."""
     page = page_or_404(request, gate_id)

@@ -11,7 +11,6 @@ from dataclasses import replace
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_POST
 
 from approvals.decisions import edit_state, prepared_decision
 from approvals.errors import DecisionRefused, Rejected
@@ -20,14 +19,12 @@ from approvals.presentation.decision_form.actions import TypedDecision
 from approvals.presentation.gate_page.filled import blamed, fill
 from approvals.presentation.gate_page.page import GatePage
 
-from .access import page_or_404, private, verified
+from .access import gate_post, page_or_404
 from .files import form_with_files
 from .gates import show
 
 
-@require_POST
-@private
-@verified
+@gate_post
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the impacts of the form; of the current proposal where the form is no valid edit or decision yet.
 

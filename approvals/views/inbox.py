@@ -11,7 +11,6 @@ from django.db.models import Prefetch, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.http import require_safe
 
 from approvals.consequences import impact_sources
 from approvals.consequences.done_before import done_before
@@ -27,7 +26,7 @@ from approvals.presentation import inbox
 from approvals.presentation.gate_facts.provenance import Provenance
 from checkpoints.postgresql.capped_count import MOST, Capped
 
-from .access import private, reader_of
+from .access import private_get, reader_of
 from .lists.asked import ORDERS, QUEUES, InboxFilters, asked_for, remember
 from .lists.snoozes import just_put_off
 
@@ -37,8 +36,7 @@ COUNTED = (MINE, GROUPS, ALL, *PERSONAL)
 VIEWS = 8  # saved views whose gates are counted
 
 
-@require_safe
-@private
+@private_get
 def page(request: HttpRequest) -> HttpResponse:
     """Show the inbox; `?queue=` or `?view=` names what, `?q=`, `?risk=`, `?agent=` and `?sort=` shape it."""
     context = context_of(request, opens=True)
@@ -50,8 +48,7 @@ def page(request: HttpRequest) -> HttpResponse:
     return response
 
 
-@require_safe
-@private
+@private_get
 def listing(request: HttpRequest) -> HttpResponse:
     """Show the list alone."""
     return render(request, "approvals/inbox/list_update.html", context_of(request))
@@ -170,8 +167,7 @@ def just_closed(asked: InboxFilters) -> list[tuple[str, int, QueueFilters]]:
     return [(MINE_DECIDED, SHOWN, wanted), (MINE_HELD, SHOWN, replace(asked.wanted, after=0, sort=""))]
 
 
-@require_safe
-@private
+@private_get
 def waiting(request: HttpRequest) -> HttpResponse:
     """Answer the number of gates that wait for the reader alone, as the bar at the top shows it."""
     frame = page_frame.of(request)

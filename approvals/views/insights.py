@@ -9,7 +9,6 @@ from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.http import require_safe
 
 from approvals.insights import backlog, closed_gates
 from approvals.insights.closed_gates import PERIODS, CountedGate, InsightFilters
@@ -26,14 +25,13 @@ from approvals.presentation import inbox
 from approvals.presentation import insights as figures
 from approvals.presentation.text import untrusted
 
-from .access import number_in, private, reader_of
+from .access import number_in, private_get, reader_of
 from .inbox import finish
 
 SHOWN = 40  # gates of a list
 
 
-@require_safe
-@private
+@private_get
 def page(request: HttpRequest) -> HttpResponse:
     """Show the figures; `?days=`, `?team=`, `?agent=`, `?policy=` and `?risk=` filter them."""
     wanted, user, teams = InsightFilters.from_query(request.GET).whole, reader_of(request), reach_of(request).teams
@@ -64,8 +62,7 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "insights/page.html", context)
 
 
-@require_safe
-@private
+@private_get
 def gates(request: HttpRequest) -> HttpResponse:
     """List the gates that one figure counts, newest first; `?page=` goes on."""
     wanted, user, reach = InsightFilters.from_query(request.GET), reader_of(request), reach_of(request)

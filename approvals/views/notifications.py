@@ -12,7 +12,6 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.middleware.csrf import get_token
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
 from approvals.accounts import preferences, pushed, sign_ins
 from approvals.channels import browsers, slack, vapid
@@ -23,22 +22,20 @@ from approvals.notifications.channel import channels
 from approvals.time_zones import COOKIE, known_zones
 from checkpoints.postgresql.sql import make_storable
 
-from .access import private, reader_of
+from .access import private_get, private_post, reader_of
 
 TESTS = 5  # test messages of one person to one address, on average, within ten minutes
 SAID = ("endpoint", "p256dh", "auth")
 LONGEST = 2000  # characters of each
 
 
-@require_safe
-@private
+@private_get
 def page(request: HttpRequest) -> HttpResponse:
     """Show the reader's settings, and what they were told lately."""
     return show(request, account.of(reader_of(request)), saved="saved" in request.GET, tested="tested" in request.GET)
 
 
-@require_POST
-@private
+@private_post
 def change(request: HttpRequest) -> HttpResponse:
     """Store the settings; 422 with the stored ones where one cannot be."""
     reader = reader_of(request)
@@ -51,8 +48,7 @@ def change(request: HttpRequest) -> HttpResponse:
     return response
 
 
-@require_POST
-@private
+@private_post
 def test(request: HttpRequest) -> HttpResponse:
     """Send the reader a test message to each of their addresses of one channel."""
     reader, name = reader_of(request), make_storable(request.POST.get("channel", ""))
@@ -98,15 +94,13 @@ def _digests(settings: NotificationPreference) -> list[tuple[int, str]]:
     return [(n, times[n - 1] if n <= len(times) else "") for n in range(1, account.DIGESTS + 1)]
 
 
-@require_safe
-@private
+@private_get
 def browser_keys(request: HttpRequest) -> HttpResponse:
     """Answer what the service worker needs to subscribe again: the key of this installation, and a token to post."""
     return JsonResponse({"key": vapid.public_key(), "token": get_token(request)})
 
 
-@require_POST
-@private
+@private_post
 def subscribe_browser(request: HttpRequest) -> HttpResponse:
     """Turn messages on in the browser that asks, for its script; 410 with `again` where its owner removed it."""
     if not vapid.public_key():
@@ -126,8 +120,7 @@ def subscribe_browser(request: HttpRequest) -> HttpResponse:
     return response
 
 
-@require_POST
-@private
+@private_post
 def end_browser(request: HttpRequest, browser: int) -> HttpResponse:
     """Turn messages off in one browser."""
     if not browsers.remove(reader_of(request), browser):
@@ -135,8 +128,7 @@ def end_browser(request: HttpRequest, browser: int) -> HttpResponse:
     return HttpResponseRedirect(reverse("notifications") + "#channels", status=303)
 
 
-@require_POST
-@private
+@private_post
 def look_up_in_slack(request: HttpRequest) -> HttpResponse:
     """Have the next message look for the person by the e-mail address of their account."""
     slack.look_again(reader_of(request))

@@ -11,7 +11,6 @@ from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpRespons
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import content_disposition_header
-from django.views.decorators.http import require_POST, require_safe
 
 from approvals.decisions import edit
 from approvals.forms.texts import as_json
@@ -22,15 +21,13 @@ from approvals.presentation.text import files, state_tree, untrusted
 from checkpoints.errors import NoSuchArtifact, NoSuchCheckpoint, NotVerified, ValueRefused
 from checkpoints.values import artifacts, json_pointer, patch
 
-from .access import gate_or_404, number_in, page_or_404, private, reader_of, verified
+from .access import gate_get, gate_or_404, gate_post, number_in, page_or_404, reader_of
 
 PART = 50_000  # characters of one value on one page
 BLOCK = 256 * 1024
 
 
-@require_safe
-@private
-@verified
+@gate_get
 def value(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show one value of the saved state in full, a part at a time: `?at=<JSON Pointer>&from=<character>`.
 
@@ -72,9 +69,7 @@ def _branch(request: HttpRequest, page: GatePage, at: str) -> HttpResponse:
     return render(request, "partials/branch.html", {"drawn": drawn})
 
 
-@require_POST
-@private
-@verified
+@gate_post
 def reveal(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the secret at the place `at`, and record that in the audit."""
     gate, at = gate_or_404(request, gate_id), request.POST.get("at", "")
@@ -102,9 +97,7 @@ def refuse_reveal(request: HttpRequest, refusal: reveal_secret.NotRevealed) -> H
     raise Http404(str(refusal))
 
 
-@require_safe
-@private
-@verified
+@gate_get
 def send_file(request: HttpRequest, gate_id: int, digest: str) -> StreamingHttpResponse:
     """Send the content, after a check of its digest. 404 for a file that this gate does not name."""
     page = page_or_404(request, gate_id)

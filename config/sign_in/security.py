@@ -30,13 +30,13 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_POST
 from qrcode.main import QRCode
 
 from approvals.accounts import factors, required, sign_ins
 from approvals.accounts.factors import ProofMethod
 from approvals.policy import step_up
-from approvals.views.access import private, reader_of
+from approvals.views.access import private, private_get, private_post, reader_of
 from checkpoints import actors
 
 from .attempts import client_address
@@ -65,8 +65,7 @@ def _signed_in_lately(request: HttpRequest) -> bool:
     return newest is not None and timezone.now() - newest < step_up.within()
 
 
-@require_safe
-@private
+@private_get
 def index(request: HttpRequest) -> HttpResponse:
     """Show how the reader signs in."""
     reader = reader_of(request)
@@ -154,8 +153,7 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("mfa_index")
 
 
-@require_POST
-@private
+@private_post
 def rename(request: HttpRequest, pk: int) -> HttpResponse:
     """Give a passkey another name."""
     kind = Authenticator.Type.WEBAUTHN

@@ -11,7 +11,6 @@ from ninja import Router
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from agents.access import reader_of
 from agents.api.gates.gates import DIGEST, GateHead
 from agents.api.protocol.answers import answer_json
 from agents.api.protocol.auth import confirmation_of, require_scope
@@ -28,7 +27,7 @@ from approvals.decisions.undo_window import recorded, take_back_within
 from approvals.gates.reading import read
 from approvals.models import Decision
 from approvals.policy.bulk import MOST
-from approvals.views.access import gate_or_404
+from approvals.views.access import gate_or_404, reader_of
 
 router = Router(tags=["gates"], auth=require_scope(TokenScope.DECIDE))
 LINES = {"lines": [{"sku": "COF-250", "quantity": 24, "price": "6.40"}]}

@@ -11,7 +11,6 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
-from agents.access import reader_of
 from agents.api.protocol.answers import answer_json
 from agents.api.protocol.auth import require_scope
 from agents.api.protocol.idempotency_keys import Key, do_once
@@ -23,7 +22,7 @@ from approvals.gates.page.desk import GateDesk
 from approvals.models import Gate
 from approvals.policy import separation
 from approvals.presentation.text import untrusted
-from approvals.views.access import gate_or_404
+from approvals.views.access import gate_or_404, reader_of
 from checkpoints import actors
 from checkpoints.postgresql.sql import make_storable
 

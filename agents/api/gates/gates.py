@@ -10,7 +10,6 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from agents.access import reader_of
 from agents.api.gates.desk import DeskAnswer
 from agents.api.gates.masking import PART, CardPartAnswer, card_of, card_parts, outcome_of
 from agents.api.protocol.answers import Page, Paging, answer_json, splice_json
@@ -26,7 +25,7 @@ from approvals.presentation.gate_facts import outcomes
 from approvals.presentation.gate_facts.outcomes import ActionOutcome, deciders, judged
 from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.gate_page import earlier
-from approvals.views.access import gate_or_404
+from approvals.views.access import gate_or_404, reader_of
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.values import digests

@@ -10,7 +10,6 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from agents.access import reader_of
 from agents.api.gates.gates import DIGEST, STATE_WORDS, Ending, encode_ending
 from agents.api.protocol.answers import answer_json
 from agents.api.protocol.auth import require_scope, token_of
@@ -22,7 +21,7 @@ from approvals.models import Gate, Outcome
 from approvals.presentation.gate_facts.outcomes import RESULTS
 from approvals.presentation.gate_page.page import GatePage
 from approvals.presentation.gate_page.receipt import ReceiptLine
-from approvals.views.access import gate_or_404, shown_or_404
+from approvals.views.access import gate_or_404, reader_of, shown_or_404
 from checkpoints.models import Run
 from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
 from checkpoints.values import patch

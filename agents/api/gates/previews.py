@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
-from agents.access import Gone, reader_of, run_or_404
+from agents.access import Gone, run_or_404
 from agents.api.gates.decisions import MARK, Decide, said_in
 from agents.api.protocol.answers import answer_json
 from agents.api.protocol.auth import require_scope
@@ -30,7 +30,7 @@ from approvals.models import Decision, Gate
 from approvals.policy import required
 from approvals.preflight import ORDER
 from approvals.presentation.gate_page.earlier import say_done
-from approvals.views.access import gate_or_404, why_gone
+from approvals.views.access import gate_or_404, reader_of, why_gone
 from checkpoints.errors import NoSuchCheckpoint
 
 runs = Router(tags=["runs"], auth=require_scope(TokenScope.READ))

@@ -9,7 +9,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
-from agents.access import reader_of
 from agents.api.protocol.answers import answer_json
 from agents.api.protocol.auth import actor_of, require_scope
 from agents.api.protocol.idempotency_keys import Key, do_once, keep_answer, own_key
@@ -19,7 +18,7 @@ from agents.remote import reach
 from agents.work_errors import WorkRefused
 from approvals.gates import questions, thread
 from approvals.models import AgentQuestion, Gate
-from approvals.views.access import gate_or_404
+from approvals.views.access import gate_or_404, reader_of
 
 DECIDE, WORK = require_scope(TokenScope.DECIDE), require_scope(TokenScope.WORK)
 router = Router(tags=["gates"], auth=require_scope(TokenScope.SEE))

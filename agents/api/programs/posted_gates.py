@@ -11,7 +11,6 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
-from agents.access import reader_of
 from agents.api.gates import gates
 from agents.api.gates.cards import WIRE, AskedAction, CardText, Quoted
 from agents.api.gates.outcomes import OutcomeAnswer, answer_outcome
@@ -33,7 +32,7 @@ from approvals.errors import GateExpired
 from approvals.gates import closing
 from approvals.gates.reading import read
 from approvals.models import Gate
-from approvals.views.access import gate_or_404
+from approvals.views.access import gate_or_404, reader_of
 from checkpoints.values.characters import one_line
 
 router = gates.router  # a gate is posted to the path at which gates are listed: one router answers both

@@ -9,7 +9,6 @@ from django.contrib.auth.models import Group
 from django.http import HttpRequest, HttpResponse
 from pydantic import Field
 
-from agents.access import reader_of
 from agents.api.protocol.answers import answer_json
 from agents.api.protocol.auth import actor_of, require_scope, token_of
 from agents.api.protocol.idempotency_keys import Key, do_once
@@ -22,6 +21,7 @@ from agents.models import Client, Registration, TokenScope
 from agents.remote import plans as outside
 from agents.runs import start
 from agents.work_errors import WorkInvalid, WorkNotAllowed
+from approvals.views.access import reader_of
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import START_RUN, say_no_team, teams_by_name
 from checkpoints.models import Run

@@ -18,7 +18,6 @@ from typing import Annotated, Any, ClassVar, Self
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 
-from agents.access import reader_of
 from agents.api.protocol.answers import answer_json, encode_state
 from agents.api.protocol.auth import token_of
 from agents.api.protocol.idempotency_keys import do_once
@@ -31,6 +30,7 @@ from agents.remote.turns import RemoteTurn
 from agents.session import translate_history
 from agents.work_errors import WorkNotAllowed
 from approvals.gates import reveal_secret
+from approvals.views.access import reader_of
 from checkpoints import store
 from checkpoints.errors import Fenced
 from checkpoints.models import Run

@@ -15,7 +15,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Router
 from pydantic import Field
 
-from agents.access import reader_of
 from agents.api.gates.cards import AskedCard
 from agents.api.programs.turns import TurnAnswer, TurnWithState, do_exclusively, turn_response, with_state
 from agents.api.protocol.answers import answer_json
@@ -31,6 +30,7 @@ from agents.remote.results import StepWrites
 from agents.remote.turns import RemoteTurn
 from agents.session.run_session import RunSession
 from agents.work_errors import NoGrant, OutOfTurn, ReportedBefore, StaleToken, WorkInvalid
+from approvals.views.access import reader_of
 from checkpoints.models import Run
 
 TOKEN = Field(description="The claim token, which the claim answered.", ge=1, le=2**62, examples=[3])

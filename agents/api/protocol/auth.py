@@ -15,11 +15,11 @@ from ninja.errors import AuthenticationError
 from ninja.security import HttpBearer, SessionAuth
 
 from agents import tokens
-from agents.access import reader_of
 from agents.models import Token, TokenScope
 from agents.work_errors import OwnerLacksFactor, TokenNotAllowed
 from approvals.accounts import required
 from approvals.policy import step_up
+from approvals.views.access import reader_of
 from checkpoints import actors
 from checkpoints.actors import Actor
 

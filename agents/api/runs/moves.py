@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
-from agents.access import checkpoint_or_404, reader_of, run_or_404
+from agents.access import checkpoint_or_404, run_or_404
 from agents.api.protocol.answers import answer_json
 from agents.api.protocol.auth import confirmation_of, require_scope
 from agents.api.protocol.idempotency_keys import Key, do_once, keep_answer, own_key
@@ -30,6 +30,7 @@ from agents.moves import impact as impacts
 from agents.moves import rewind as rewinds
 from approvals.impact import Impact, ImpactVerdict
 from approvals.impact.result import ChildVerdict
+from approvals.views.access import reader_of
 from checkpoints.models import Run
 
 DIGEST = "9c1d0e2f3a4b5c6d7e8f90a1b2c3d4e59c1d0e2f3a4b5c6d7e8f90a1b2c3d4e5"

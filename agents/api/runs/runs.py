@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import BeforeValidator, Field
 
-from agents.access import reader_of, run_or_404
+from agents.access import run_or_404
 from agents.api.protocol.answers import Page, Paging, answer_json
 from agents.api.protocol.auth import require_scope
 from agents.api.protocol.schemas import ApiSchema, RunId, one_of, optional_one_of, or_null, refuse_unknown
@@ -23,6 +23,7 @@ from agents.runs.query import starter_name
 from agents.session import child_runs
 from agents.session.run_path import RunPath
 from approvals.models import Gate
+from approvals.views.access import reader_of
 from checkpoints.models import Run
 from checkpoints.values.characters import one_line
 

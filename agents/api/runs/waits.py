@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Path, Query, Router
 from pydantic import Field, StringConstraints
 
-from agents.access import reader_of, run_or_404
+from agents.access import run_or_404
 from agents.api.protocol.answers import Page, Paging, answer_json, splice_json
 from agents.api.protocol.auth import actor_of, require_scope, token_of
 from agents.api.protocol.idempotency_keys import Key, do_once
@@ -22,6 +22,7 @@ from agents.models import Signal, TokenScope
 from agents.waits import signals, step_waits
 from agents.work_errors import WorkNotAllowed
 from approvals.schema import redact
+from approvals.views.access import reader_of
 from checkpoints.access.permissions import START_RUN, say_missing_permission
 from checkpoints.actors import of_user
 from checkpoints.models import Run

@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 
-from agents.access import reader_of, run_or_404
+from agents.access import run_or_404
 from agents.errors import ImpactChanged, NeedsConfirmation, OrderNotConfirmed, RewindRefused
 from agents.moves import confirmation, impact
 from agents.session.run_path import RunPath
@@ -27,6 +27,7 @@ from approvals.models import Decision, Gate
 from approvals.policy import step_up
 from approvals.presentation.drawing import impact_words
 from approvals.presentation.drawing.impact_words import ImpactLine
+from approvals.views.access import reader_of
 from checkpoints.access.permissions import REWIND_RUN, may_in_team, say_missing_permission
 from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql.sql import make_storable

@@ -7,9 +7,8 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
-from agents.access import checkpoint_or_404, is_fragment, private, reader_of, run_or_404
+from agents.access import checkpoint_or_404, is_fragment, run_or_404
 from agents.models import Spoken
 from agents.pages.run import timeline as timelines
 from agents.pages.run.children import children_context
@@ -22,6 +21,7 @@ from agents.runner.engine import last_good
 from agents.runs import activity
 from agents.runs.activity import FAMILIES, ActivityFilters, ActivityPage
 from agents.waits import signals
+from approvals.views.access import private_get, reader_of
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Run
 from checkpoints.runs.plans import spec_of
@@ -62,16 +62,14 @@ def show_run_again(
     return render(request, "runs/run/page.html", context | notice, status=status)
 
 
-@require_safe
-@private
+@private_get
 def page(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show the run's page; `?at=` names a checkpoint, `&view=state` its whole state, `&to=` another to compare with."""
     read = run_read_or_404(request, run_id)
     return render(request, "runs/run/page.html", context_of(read, reader_of(request), picked_of(request)))
 
 
-@require_safe
-@private
+@private_get
 def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show the timeline, with the head and the tables to replace on the page. With `?still=1` the inspector stays."""
     inspect = not request.GET.get("still")
@@ -80,8 +78,7 @@ def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
     return render(request, "runs/run/live_update.html", context | {"oob": True, "inspect": inspect})
 
 
-@require_safe
-@private
+@private_get
 def spoken(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show the progress that the running step reports."""
     run = run_or_404(request, run_id)
@@ -91,8 +88,7 @@ def spoken(request: HttpRequest, run_id: int) -> HttpResponse:
     )
 
 
-@require_safe
-@private
+@private_get
 def verification(request: HttpRequest, run_id: int) -> HttpResponse:
     """Read every checkpoint of the run and tell whether the chain holds. Only on request: it reads the whole run."""
     run = run_or_404(request, run_id)
@@ -103,8 +99,7 @@ def verification(request: HttpRequest, run_id: int) -> HttpResponse:
     return render(request, "runs/run/page.html", values | context_of(read, reader_of(request), picked_of(request)))
 
 
-@require_safe
-@private
+@private_get
 def events_page(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show the newest events of a run that match `?family=&words=`, or those before `?before=`."""
     run, asked = run_or_404(request, run_id), asked_of(request)

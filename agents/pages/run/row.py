@@ -15,11 +15,11 @@ from django.db.models.functions import Coalesce, JSONObject
 from django.http import Http404, HttpRequest
 from django.utils import timezone
 
-from agents.access import reader_of
 from agents.models.wait import UNMET
 from agents.pages.run.facts import TimelineFork
 from agents.runs.course import WAY_SQL, Course, course_of
 from agents.serving.missing_workers import SERVED, Service
+from approvals.views.access import reader_of
 from checkpoints.access.permissions import REWIND_RUN, Person, PersonKind, kind_of, teams_where
 from checkpoints.models import Run
 from checkpoints.postgresql.prepared_rows import prepared_statement

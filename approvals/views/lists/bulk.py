@@ -11,7 +11,6 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
 from approvals.decisions.bulk import orders
 from approvals.decisions.bulk.carrying_out import carry_out
@@ -25,7 +24,7 @@ from approvals.policy import bulk as together
 from approvals.policy import step_up
 from approvals.policy.bulk import MOST
 from approvals.presentation import bulk
-from approvals.views.access import number_in, private, reader_of
+from approvals.views.access import number_in, private_get, private_post, reader_of
 from checkpoints.postgresql.sql import make_storable
 
 from .asked import InboxFilters
@@ -35,8 +34,7 @@ SCANNED = 1_000  # gates of the list among which others of the kind are looked f
 CHOICE = 2_200  # characters of one posted choice at most: its number, digest and mark
 
 
-@require_POST
-@private
+@private_post
 def preview(request: HttpRequest) -> HttpResponse:
     """List the selected gates with what the decision would do to each. Writes nothing."""
     numbers = numbers_in(request.POST.getlist("gate"))
@@ -72,8 +70,7 @@ def _show(request: HttpRequest, numbers: list[int], *, faults: Any = (), status:
     return render(request, "approvals/bulk/preview.html", context, status=status)
 
 
-@require_POST
-@private
+@private_post
 def create(request: HttpRequest) -> HttpResponse:
     """Take a bulk decision and carry it out; a repeated POST goes on where an earlier one was cut short."""
     reader, said = reader_of(request), request.POST
@@ -96,16 +93,14 @@ def create(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("bulk", args=[order.pk]), status=303)
 
 
-@require_safe
-@private
+@private_get
 def page(request: HttpRequest, order_id: int) -> HttpResponse:
     """Show a bulk decision of the reader's, gate by gate."""
     found = orders.progress(_own_or_404(request, str(order_id)), reader=reader_of(request))
     return render(request, "approvals/bulk/page.html", {"found": found, "results": bulk.BulkResults.of(found)})
 
 
-@require_safe
-@private
+@private_get
 def progress(request: HttpRequest) -> HttpResponse:
     """Say how far the reader's bulk decision with the form's key has come, for the page that waits for it."""
     order = BulkOrder.objects.filter(user=reader_of(request), key=request.GET.get("key", "")[:80]).first()

@@ -9,11 +9,10 @@ from django.db import IntegrityError, transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
 from approvals.live.page_frame import reach_of
 from approvals.models import SavedView
-from approvals.views.access import number_in, private, reader_of
+from approvals.views.access import number_in, private_get, private_post, reader_of
 from checkpoints.postgresql.sql import make_storable
 
 from .asked import InboxFilters, OwnLists
@@ -26,8 +25,7 @@ class NotSaved(Exception):
     """A view that was not saved; the message says why."""
 
 
-@require_safe
-@private
+@private_get
 def page(request: HttpRequest) -> HttpResponse:
     """List the views that the reader sees."""
     return _show(request)
@@ -44,8 +42,7 @@ def _show(request: HttpRequest, *, why: str = "", status: int = 200) -> HttpResp
     return render(request, "approvals/inbox/views.html", context, status=status)
 
 
-@require_POST
-@private
+@private_post
 def create(request: HttpRequest) -> HttpResponse:
     """Save what the reader looks at as a view of their own."""
     reader, query = reader_of(request), InboxFilters.of(request.POST.dict()).query()
@@ -60,8 +57,7 @@ def create(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(f"{reverse('inbox')}?view={view.pk}", status=303)
 
 
-@require_POST
-@private
+@private_post
 def change(request: HttpRequest, view_id: int) -> HttpResponse:
     """Rename one of the reader's own views, share it, or open the inbox with it; with `remove`, remove it."""
     view = SavedView.objects.filter(user=reader_of(request), pk=view_id).first()

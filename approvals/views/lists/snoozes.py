@@ -11,21 +11,18 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
-from django.views.decorators.http import require_POST
 
 from approvals.gates.lists import snoozing
 from approvals.gates.lists.queues import MINE
 from approvals.gates.lists.snoozing import NotPutOff
 from approvals.models import Gate, Snooze
 from approvals.policy import authority
-from approvals.views.access import gate_or_404, number_in, private, reader_of, verified
+from approvals.views.access import gate_or_404, gate_post, number_in, reader_of
 
 from .asked import kept
 
 
-@require_POST
-@private
-@verified
+@gate_post
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Put the gate off: `for` an hour, until tomorrow or next week, or `until` a time; with `end`, bring it back."""
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
