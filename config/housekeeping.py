@@ -7,7 +7,6 @@ from datetime import timedelta
 from celery import shared_task
 from django.conf import settings
 from django.core.management import call_command
-from django.db.models.functions import Now
 
 from agents.models import Answer, Spoken, Worker
 from approvals.models import BulkOrder, Draft, Looking, SignedIn, Snooze
@@ -51,4 +50,4 @@ def clear_messages() -> None:
 @shared_task
 def clear_answers() -> None:
     """Delete old answers that were kept under idempotency keys."""
-    Answer.objects.filter(at__lt=Now() - ANSWERS_STAY).delete()
+    Answer.objects.outlived(ANSWERS_STAY).delete()

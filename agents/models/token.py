@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
+from datetime import timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import Group
@@ -233,6 +234,17 @@ class Registration(models.Model):
         return f"{self.plan} of {self.team}"
 
 
+class AnswerQuerySet(models.QuerySet["Answer"]):
+    """Queries of answers."""
+
+    def outlived(self, kept: timedelta) -> AnswerQuerySet:
+        """Select those older than `kept`, but for what opened a gate or started a run: that stays, so its key holds.
+
+        Whoever sends such a request again after months would otherwise be asked, or have it done, a second time.
+        """
+        return self.filter(at__lt=Now() - kept).exclude(location__regex=r"^/api/(gates|runs)/[0-9]+$")
+
+
 class Answer(models.Model):
     """One request with an idempotency key and its answer; `status` is 0 until it was answered."""
 
@@ -245,6 +257,8 @@ class Answer(models.Model):
     media_type = models.CharField(max_length=60, default="", blank=True)
     location = models.CharField(max_length=200, default="", blank=True)
     at = models.DateTimeField(db_default=Now())
+
+    objects = AnswerQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["who", "key"], name="key_is_used_once")]

@@ -157,7 +157,8 @@ def post_gates(request: HttpRequest, order: PostGates, key: Key) -> HttpResponse
 
     def do() -> HttpResponse:
         turns = posting.post(posted, sender, batch=True)
-        return answer_json(TurnAnswers(gates=[TurnAnswer.from_turn(turn) for turn in turns]), http_status=201)
+        answer = TurnAnswers(gates=[TurnAnswer.from_turn(turn) for turn in turns])
+        return answer_json(answer, http_status=201, location=f"/api/runs/{turns[0].run.pk}")
 
     answered = do_once(request, key, do, binds=_bound(order, order.gates))
     return _told_again(answered, sender, lambda batch: batch["gates"])

@@ -211,8 +211,8 @@ def test_of_two_that_come_at_once_one_is_done_and_both_are_answered_the_same(led
 
 def test_answers_are_kept_for_a_week() -> None:
     rows = []
-    for days in (6, 8):
-        row = Answer.objects.create(who="user:0", key=f"{days} days", request=b"")
+    for days, location in ((6, ""), (8, ""), (8, "/api/webhooks/7")):
+        row = Answer.objects.create(who="user:0", key=f"{days} days {location}", request=b"", location=location)
         Answer.objects.filter(pk=row.pk).update(at=timezone.now() - timedelta(days=days))
         rows.append(row.pk)
     clear_answers()

@@ -5,10 +5,12 @@ Nothing recorded that a program had been told, so the same approval was an answe
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from agents.api.protocol import idempotency_keys
 from agents.models import Answer, Client, Effect
@@ -19,6 +21,7 @@ from checkpoints import actors
 from checkpoints.audit import verify_runs
 from checkpoints.models import Event, Hold, Plan, Run
 from checkpoints.postgresql.sql import run_sql
+from config.housekeeping import clear_answers
 from tests.agents.api.test_doors import refusal
 from tests.agents.remote.failures.test_races import AT_ONCE, together
 from tests.agents.remote.outside_program import WIRE, Program, closed_before, decide
@@ -268,6 +271,24 @@ def test_of_many_at_once_one_has_it() -> None:
     gate = approved(program)
     found = race([partial(take, program, gate, f"call-{at}") for at in range(4)])
     assert sorted(program.ok(each)["first"] for each in found) == [False, False, False, True]
+
+
+@pytest.mark.parametrize("address", ["gates", "gates/batches", "runs"])
+def test_a_key_is_good_for_as_long_as_what_it_opened(address: str) -> None:
+    """A week later the same request asked people, or did the work, a second time."""
+    program = Program()
+    program.register()
+    bodies = {
+        "gates": ASK,
+        "gates/batches": {"gates": [ASK, paying("7.00")]},
+        "runs": {"agent": program.agent, "input": {"invoice": {"number": 7}}},
+    }
+    first = program.post(address, bodies[address], key="invoice-7")
+    assert first.status_code == 201, first.content
+    Answer.objects.filter(key="invoice-7").update(at=timezone.now() - timedelta(days=400))
+    clear_answers()
+    again = program.post(address, bodies[address], key="invoice-7")
+    assert (again.content, again[idempotency_keys.REPLAYED]) == (first.content, "true")
 
 
 def test_its_key_is_free_for_the_next_question_and_only_while_it_is_this_gates() -> None:
