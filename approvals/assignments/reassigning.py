@@ -187,8 +187,7 @@ def _take(reading: GateReading, level: Escalation, until: datetime | None) -> bo
         )
         gate.added_ids = None
     if until is not None:
-        Gate.objects.filter(pk=gate.pk).update(deadline=until)
-        gate.deadline = until
+        gate.alter(deadline=until)
     team = Group.objects.filter(pk=level.team_id).values_list("name", flat=True).first()
     data = {"level": level.number, "team": team, "until": until.isoformat() if until else None}
     standing = gate.standing()  # somebody may have edited it since

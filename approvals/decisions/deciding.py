@@ -216,11 +216,9 @@ def _supersede(prepared: PreparedDecision, following: NextProposal, by: User) ->
     ended = gate.decisions.filter(counts=True).exclude(verdict=Verdict.REJECT)
     users = [f"user:{user}" for user in ended.exclude(user=by).order_by("pk").values_list("user_id", flat=True)]
     lapsed = ended.update(counts=False)
-    if (risk := raised(gate.risk, prepared.will_need)) != gate.risk:  # a rule gives the edited proposal a higher one
-        gate.risk = risk
-        Gate.objects.filter(pk=gate.pk).update(risk=risk)
+    risk = raised(gate.risk, prepared.will_need)  # a rule may give the edited proposal a higher one
     made = Proposal.objects.create(
-        gate=gate, number=gate.supersede(), by=by, body=encode_canonical(body), digest=binding.seen(body),
+        gate=gate, number=gate.supersede(risk=risk), by=by, body=encode_canonical(body), digest=binding.seen(body),
         patch=encode_canonical(following.patch), requirements=required.frozen(gate.policy, prepared.will_need),
     )  # fmt: skip
     data = {"kind": following.kind, "proposal": made.number, "actions": list(following.changed), "lapsed": lapsed}

@@ -173,7 +173,7 @@ def pass_deadline(gate: Gate) -> None:
         reading = read(gate.pk)
         evidence.check(reading.proposal)
         gate.move()
-        Gate.objects.filter(pk=gate.pk).update(deadline=Now() - timedelta(seconds=1))
+        gate.alter(deadline=Now() - timedelta(seconds=1))
         reading.gate.refresh_from_db(fields=["deadline", "version"])
         reading.gate.say("gate.rescheduled", by=SYSTEM, data=evidence.opened(reading.gate, reading.proposal))
 

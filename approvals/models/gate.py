@@ -320,13 +320,19 @@ class Gate(models.Model):
         """Let the gate be found by this person from now on. In the caller's transaction, which has locked the row."""
         word = person_term(person)
         if word not in self.terms.split():
-            Gate.objects.filter(pk=self.pk).update(terms=Concat("terms", Value(f" {word}")))
+            self.alter(terms=Concat("terms", Value(f" {word}")))
 
-    def supersede(self) -> int:
-        """Raise the number of the current proposal and return it. Only after `move` has locked the row."""
-        Gate.objects.filter(pk=self.pk).update(proposal=F("proposal") + 1)
-        self.proposal += 1
+    def supersede(self, *, risk: str) -> int:
+        """Raise the number of the current proposal, whose risk this is, and return it. Only after `move`."""
+        self.alter(proposal=self.proposal + 1, risk=risk)
         return self.proposal
+
+    def alter(self, **columns: Any) -> None:
+        """Write these columns, which neither `move` nor `project` does, of the row that the transaction has locked."""
+        Gate.objects.filter(pk=self.pk).update(**columns)
+        for name, value in columns.items():
+            if not hasattr(value, "resolve_expression"):
+                setattr(self, name, value)
 
     def entry(
         self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None
