@@ -131,7 +131,10 @@ STATUSES: dict[str, tuple[str, set[str], set[Path]]] = {
     ),
     "Gate": (
         "approvals_gate",
-        {"status", "version", "proposal", "closed_at", "awaits", "turn", "settles_at", "settles_as", "ending"},
+        {
+            "status", "version", "proposal", "closed_at", "awaits", "turn", "settles_at", "settles_as", "ending",
+            "risk", "deadline", "terms",
+        },
         {Path("approvals/models/gate.py")},
     ),
     "Effect": (
