@@ -81,11 +81,9 @@ def of_change(user: User, event: Event) -> NoticeMessage:
     return NoticeMessage(
         kind=NoticeKind.ACCOUNT,
         subject="How you sign in to Holdpoint was changed",
-        title="",
         facts=tuple(facts),
         reason="If this was not you, sign out all other sessions there, and tell an administrator.",
         link=building.absolute("/account/sessions/"),
-        settings_link="",
         button="See your sessions",
     )
 
@@ -95,14 +93,12 @@ def of_new_password(user: User) -> NoticeMessage:
     return NoticeMessage(
         kind=NoticeKind.RESET,
         subject="Set a new password for Holdpoint",
-        title="",
         facts=(_account(user), MessageFact("The link works", "once, within one hour")),
         reason=(
             "Somebody, probably you, asked for a new password. Opening the link changes nothing by itself. "
             "If you did not ask, ignore this mail."
         ),
         link=building.absolute(sign_ins.path(user)),
-        settings_link="",
         button="Set a new password",
         urgency=Urgency.HIGH,
     )
@@ -114,7 +110,6 @@ def test() -> NoticeMessage:
     return NoticeMessage(
         kind=NoticeKind.TEST,
         subject="A test message",
-        title="",
         reason="You asked for this on the page of your notification settings. Messages arrive.",
         link=page,
         settings_link=page,

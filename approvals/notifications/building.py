@@ -76,12 +76,12 @@ class NoticeMessage:
 
     kind: NoticeKind
     subject: str  # one line: what happened, with the gate's title
-    title: str  # the gate's title alone, in the agent's words; "" where there is no gate
+    title: str = ""  # the gate's title alone, in the agent's words; "" where there is no gate
     reason: str = ""  # why this person gets it, as a sentence
     facts: tuple[MessageFact, ...] = ()
     sections: tuple[Section, ...] = ()
     link: str  # absolute
-    settings_link: str  # absolute: the page where the person changes or stops these messages; "" where they cannot
+    settings_link: str = ""  # absolute: the page where the person changes or stops these messages; "" where they cannot
     button: str  # the words of the link: "Open the request"
     urgency: Urgency = Urgency.NORMAL
     gate: int | None = None
@@ -180,7 +180,6 @@ def of_run(run: Run) -> NoticeMessage:
     return NoticeMessage(
         kind=NoticeKind.MY_RUN,
         subject=f"Your run {run} of {plain(run.plan.agent, limit=100)} failed",
-        title="",
         reason="You get this because you started the run.",
         link=absolute(reverse("run", args=[run.pk])),
         settings_link=settings_page(),
@@ -197,7 +196,6 @@ def of_time_away(away: Delegation, zone: str) -> NoticeMessage:
     return NoticeMessage(
         kind=NoticeKind.HANDOVER,
         subject=f"You decide for {name} while they are away",
-        title="",
         facts=(MessageFact("From", begins), MessageFact("Until", ends)),
         reason=f"You get this because {name} named you to decide for them.",
         link=absolute(reverse("away")),
@@ -217,7 +215,6 @@ def of_many(kind: NoticeKind, items: Sequence[NoticeMessage], *, reason: str, mo
     return NoticeMessage(
         kind=kind,
         subject=said,
-        title="",
         reason=reason,
         link=absolute("/"),
         settings_link=settings_page(),

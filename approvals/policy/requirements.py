@@ -232,29 +232,18 @@ def _covered(one: tuple[Stage, ...], other: tuple[Stage, ...]) -> Counter[tuple[
 
 def stages_of(said: Iterable[Mapping[str, Any]]) -> tuple[Stage, ...]:
     """Read stages as `stages_json` writes them."""
-    return tuple(
-        Stage(
-            roles=tuple(
-                Role(
-                    quorum=role.get("quorum", 1),
-                    teams=tuple(role.get("groups", ())),
-                    people=tuple(role.get("people", ())),
-                )
-                for role in stage["roles"]
-            ),
-        )
-        for stage in said
-    )
+    return tuple(Stage(roles=tuple(map(_role, stage["roles"]))) for stage in said)
+
+
+def _role(written: Mapping[str, Any]) -> Role:
+    teams, people = tuple(written.get("groups", ())), tuple(written.get("people", ()))
+    return Role(quorum=written.get("quorum", 1), teams=teams, people=people)
 
 
 def stages_json(stages: Iterable[Stage]) -> list[dict[str, Any]]:
     """Return stages as JSON: `[{"roles": [{"quorum", "groups", "people"}]}]`."""
-    return [
-        {
-            "roles": [
-                {"quorum": role.quorum, "groups": sorted(role.teams), "people": sorted(role.people)}
-                for role in stage.roles
-            ],
-        }
-        for stage in stages
-    ]
+    return [{"roles": list(map(_role_json, stage.roles))} for stage in stages]
+
+
+def _role_json(role: Role) -> dict[str, Any]:
+    return {"quorum": role.quorum, "groups": sorted(role.teams), "people": sorted(role.people)}

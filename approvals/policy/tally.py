@@ -141,25 +141,13 @@ def _fill(
             continue
         tried.add(vote.person)
         held = seated.get(vote.person)
-        if held is None or _moved(vote, held, places, voters, filled, tried):
-            filled[at] = vote.person
-            return True
-    return False
-
-
-def _moved(
-    vote: CountedVote,
-    held: int,
-    places: Sequence[RolePlace],
-    voters: Sequence[CountedVote],
-    filled: dict[int, int],
-    tried: set[int],
-) -> bool:
-    """Have somebody else fill the place that a person holds, so that they are free for another."""
-    del filled[held]
-    if _fill(held, places, voters, filled, tried):
+        if held is not None:  # then somebody else has to fill that place
+            del filled[held]
+            if not _fill(held, places, voters, filled, tried):
+                filled[held] = vote.person
+                continue
+        filled[at] = vote.person
         return True
-    filled[held] = vote.person
     return False
 
 

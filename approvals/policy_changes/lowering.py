@@ -6,6 +6,7 @@ with a setting that has no rule here.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,18 +25,6 @@ RANKS = ("", *RISKS)
 MOST_TOGETHER = 64  # different requirements, alone and together; of more it cannot be told in good time
 
 
-def _lower(before: Any, after: Any) -> bool:
-    return bool(after < before)
-
-
-def _off(before: Any, after: Any) -> bool:
-    return bool(before and not after)
-
-
-def _on(before: Any, after: Any) -> bool:
-    return bool(after and not before)
-
-
 def _less_or_none(before: Any, after: Any) -> bool:
     return before is not None and (after is None or after < before)
 
@@ -44,22 +33,13 @@ def _more_or_none(before: Any, after: Any) -> bool:
     return before is not None and (after is None or after > before)
 
 
-def _ends(before: Any, after: Any) -> bool:
-    return ENDS.index(after) < ENDS.index(before)
+def _later_in(order: Sequence[str]) -> Milder:
+    """Take a value for milder that stands further back."""
+    return lambda before, after: order.index(after) > order.index(before)
 
 
 def _not_passkey(before: Any, after: Any) -> bool:
     return bool(before == Policy.StepUpMethod.PASSKEY and after != before)
-
-
-def _says_more(before: Any, after: Any) -> bool:
-    said = list(Policy.Leaves.values)
-    return said.index(after) > said.index(before)
-
-
-def _riskier(before: Any, after: Any) -> bool:
-    risks = list(Policy.BulkRisk.values)
-    return risks.index(after) > risks.index(before)
 
 
 def _any(before: Any, after: Any) -> bool:
@@ -73,23 +53,23 @@ def _never(before: Any, after: Any) -> bool:
 
 # Setting -> (its words, whether a change of it is milder). Who decides, the stages and the rules are compared below.
 SETTINGS: dict[str, tuple[str, Milder]] = {
-    "separation": ("Requester cannot approve", _off),
-    "step_up": ("Require confirmation", _off),
+    "separation": ("Requester cannot approve", operator.gt),
+    "step_up": ("Require confirmation", operator.gt),
     "step_up_method": ("Confirmation by", _not_passkey),
-    "tokens_decide": ("API tokens may decide", _on),
-    "whole_state": ("Editing the whole state", _on),
-    "registered_only": ("Registered tools only", _off),
-    "reason_required": ("Reason to reject required", _off),
-    "on_expiry": ("After the deadline", _ends),
+    "tokens_decide": ("API tokens may decide", operator.lt),
+    "whole_state": ("Editing the whole state", operator.lt),
+    "registered_only": ("Registered tools only", operator.gt),
+    "reason_required": ("Reason to reject required", operator.gt),
+    "on_expiry": ("After the deadline", _later_in(ENDS[::-1])),
     "hourly": ("Gates per hour", _more_or_none),
     "pause": ("Pause before a third attempt", _less_or_none),
     "deadline": ("Deadline", _never),  # see `_deadline_milder`
-    "auto_sample": ("Sample of automatic approvals", _lower),
-    "leaves": ("Messages may say", _says_more),
+    "auto_sample": ("Sample of automatic approvals", operator.gt),
+    "leaves": ("Messages may say", _later_in(Policy.Leaves.values)),
     "remind_before": ("Remind before the deadline", _never),
     "remind_share": ("Remind at", _never),
     "undo_window": ("Undo window", _less_or_none),
-    "bulk_risk": ("Decided together up to", _riskier),
+    "bulk_risk": ("Decided together up to", _later_in(Policy.BulkRisk.values)),
     "escalation": ("Escalation", _any),
     "calendar_id": ("Counts working time of", _any),
     "withdraw_after": ("Withdraw if offline", _never),
@@ -192,7 +172,7 @@ def asks_as_much(after: Requirements, before: Requirements) -> bool:
         and after.second_look >= before.second_look
         and after.auto <= before.auto
         and RANKS.index(after.risk) >= RANKS.index(before.risk)
-        and not _ends(before.on_expiry, after.on_expiry)
+        and ENDS.index(after.on_expiry) >= ENDS.index(before.on_expiry)
     )
 
 

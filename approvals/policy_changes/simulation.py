@@ -65,16 +65,9 @@ class Simulation:
             return ["No gate has been opened that this can be compared with.", *self.warnings]
         asked = Counter(each.after.slots for each in self.gates if not each.after.auto)
         said = [self._automatic, *self._owed] if self._automatic else []
-        said += [
-            (
-                f"{count} of the last {len(self.gates)} gates would have asked one person."
-                if people == 1
-                else (
-                    f"{count} of the last {len(self.gates)} gates would have asked {stage_words.number(people)} people."
-                )
-            )
-            for people, count in sorted(asked.items())
-        ]
+        for people, count in sorted(asked.items()):
+            who = "one person" if people == 1 else f"{stage_words.number(people)} people"
+            said.append(f"{count} of the last {len(self.gates)} gates would have asked {who}.")
         milder = sum(each.milder for each in self.changed)
         other = len(self.changed) - milder
         if milder:
@@ -89,13 +82,9 @@ class Simulation:
     def _automatic(self) -> str:
         """Say how many gates a rule would have approved by itself; "" for none."""
         count = sum(each.after.auto for each in self.gates)
-        words = f"A rule would have approved {count} of the last {len(self.gates)} gates without asking anybody."
-        if self.sample:
-            words = (
-                f"A rule would have approved {count} of the last {len(self.gates)} gates without asking "
-                f"anybody, except for a sample of {self.sample} percent."
-            )
-        return words if count else ""
+        words = f"A rule would have approved {count} of the last {len(self.gates)} gates without asking anybody"
+        but = f", except for a sample of {self.sample} percent" if self.sample else ""
+        return f"{words}{but}." if count else ""
 
     @property
     def _owed(self) -> list[str]:

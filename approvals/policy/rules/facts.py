@@ -53,15 +53,7 @@ class GateFacts:
 def of_proposal(card: Card, gate: GateFacts) -> list[dict[str, Any]]:
     """Return the facts of each action of a proposal; of a proposal without actions, one with the gate's alone."""
     actions = [_of_action(action, card) for action in card.actions]
-    known = {
-        "agent": gate.agent,
-        "step": gate.step,
-        "requester": gate.requester,
-        "attempt": gate.attempt,
-        "external": gate.external,
-        "actions": actions,
-        "resource": card.resource,
-    }
+    known = {**vars(gate), "actions": actions, "resource": card.resource}
     if not actions:
         return [known | {"risk": card.risk}]
     known[PARTIAL] = any(each.pop(PARTIAL) for each in actions)
