@@ -12,12 +12,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from secrets import token_urlsafe
-from types import TracebackType
 from typing import Any, TypeVar
 
 import anyio
 import mcp_types as types
-from anyio.abc import TaskGroup
+from anyio.abc import ObjectReceiveStream, TaskGroup
 from mcp import MCPError
 from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.server import ServerRequestContext
@@ -27,7 +26,6 @@ from mcp.server.subscriptions import InMemorySubscriptionBus
 from mcp.shared.message import SessionMessage
 from mcp.shared.subscriptions import event_from_wire, event_to_notification
 from pydantic import BaseModel, ValidationError
-from typing_extensions import Self
 
 from ... import exact_calls
 
@@ -248,7 +246,7 @@ class Opening:
         return self.modern and bool(can.sampling or can.elicitation or can.roots)
 
 
-class Replayed:
+class Replayed(ObjectReceiveStream[Item]):
     """A stream of messages that begins with those that were read from it."""
 
     def __init__(self, rest: Any, read: list[Item]) -> None:
@@ -267,23 +265,6 @@ class Replayed:
     async def aclose(self) -> None:
         """Close the stream."""
         await self.rest.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Item:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 async def read_opening(reads: Any) -> tuple[Opening | None, Replayed]:
