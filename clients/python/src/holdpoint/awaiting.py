@@ -10,24 +10,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from . import errors
 from .answers import Begun, Events, Gate, Outcome, Run, Saved, Turn
 from .calls import RESULT, Allowed
 from .endings import Said, decision_of, end_sentence, gate_refusal, hand_out, kept_back
-from .errors import (
-    AlreadyDone,
-    Altered,
-    Answered,
-    HoldpointError,
-    NotAllowed,
-    NotClaimable,
-    Rejected,
-    RunEnded,
-    StaleToken,
-    StillOpen,
-    Stopped,
-    ToTakeBack,
-    Unknown,
-)
 from .exact_calls import approved_arguments
 from .runs import AGAIN, Held, await_outcome, claim_run
 from .sending import Api, Op, Pause
@@ -84,7 +70,7 @@ class Way:
         """Wait for people. Raises StillOpen."""
         gate = yield from self.api.get(f"gates/{self.gate}", Gate)
         if len(gate.actions) != 1 and not self.several:
-            raise HoldpointError(
+            raise errors.HoldpointError(
                 f"Gate {gate.id} asks about {len(gate.actions)} things, and this goes on with one: take resume_each, "
                 f"or work on its run by run({gate.run}).claim()."
             )
@@ -98,9 +84,9 @@ class Way:
             try:
                 if run_claim is None or turn is None:
                     run_claim, turn = yield from claim_run(self.api, self.run)
-            except RunEnded:
+            except errors.RunEnded:
                 return None
-            except NotClaimable:
+            except errors.NotClaimable:
                 yield from self._wait()
                 continue
             found = yield from self._taken(run_claim, turn)
@@ -115,7 +101,7 @@ class Way:
         """
         outcome, gate = yield from self.settled()
         refusal = gate_refusal(gate, self.actions, self.known)
-        if isinstance(refusal, Answered):
+        if isinstance(refusal, errors.Answered):
             return Said(**self.known, decision=decision_of(gate, self.about), arguments={}, edits=[],
                         answer=refusal.answer)  # fmt: skip
         if refusal is not None:
@@ -136,9 +122,9 @@ class Way:
         try:
             held, _ = yield from claim_run(self.api, self.run)
             held.let_go()
-        except (NotClaimable, RunEnded):
+        except (errors.NotClaimable, errors.RunEnded):
             LOG.debug("Run %s ends by itself", self.run)
-        except NotAllowed as refusal:
+        except errors.NotAllowed as refusal:
             raise (yield from kept_back(self.api, self.gate, refusal)) from refusal
         return (yield from self.outcome_and_gate())
 
@@ -154,7 +140,7 @@ class Way:
         found = {name: saved.state.get(name + RESULT) for name in self.actions}
         return {name: result for name, result in found.items() if result is not None}
 
-    def ended_badly(self) -> Op[HoldpointError | None]:
+    def ended_badly(self) -> Op[errors.HoldpointError | None]:
         """Return why a run that has ended was not completed; None if it was."""
         run = yield from self.api.get(f"runs/{self.run}", Run)
         return None if run.status == "completed" else (yield from self._end())
@@ -168,7 +154,7 @@ class Way:
                 return (yield from self._undone(run_claim, turn))
             if turn.next.kind == "gate":
                 yield from self._asked_again(run_claim, turn.next.step)
-        except StaleToken:
+        except errors.StaleToken:
             LOG.info("Run %s was moved meanwhile", self.run)
         except BaseException:
             run_claim.let_go()
@@ -187,7 +173,7 @@ class Way:
         asked = self.asked.get(action) if gate.id == self.first else None  # people may have edited the state since
         try:
             arguments = approved_arguments(gate, action, state.get(action) or {}, asked=asked, edits=edits)
-        except Altered as error:
+        except errors.Altered as error:
             yield from run_claim.work(f"effects/{effect.id}/results", {"status": "failed", "error": str(error)})
             raise
         at = run_claim, self.gate, self.url, action
@@ -218,7 +204,7 @@ class Way:
             return None
         if not self.undoes:
             yield from run_claim.work("releases", {})
-            raise ToTakeBack(
+            raise errors.ToTakeBack(
                 f"People sent run {self.run} back: take back what was done under the key {undoes.key} first "
                 f"({undoes.undo}). Claim the run, begin_undo({undoes.id}), do it, and report it.",
                 run=self.run, effect=undoes.id, key=undoes.key,
@@ -243,7 +229,7 @@ class Way:
         run = yield from self.api.get(f"runs/{self.run}", Run)
         if not run.gates:
             if self.api.habits.clock() >= self.until:
-                raise StillOpen(
+                raise errors.StillOpen(
                     f"Run {self.run} has another worker now, or pauses. Resume gate {self.gate} later.", **self.known
                 )
             yield Pause(AGAIN)
@@ -256,21 +242,22 @@ class Way:
         LOG.warning("People are asked at gate %s: %s %s", gate.id, end_sentence(gate.title), gate.url)
         try:
             yield from await_outcome(self.api, gate.id, self.until)
-        except StillOpen:
-            raise Unknown(
+        except errors.StillOpen:
+            raise errors.Unknown(
                 f"People are asked at gate {gate.id} how to go on: {end_sentence(gate.title)} Do not do it again; "
                 f"resume gate {self.gate} later.",
                 gate=gate.id, run=self.run, url=gate.url,
             ) from None  # fmt: skip
 
-    def _end(self) -> Op[HoldpointError]:
+    def _end(self) -> Op[errors.HoldpointError]:
         """Return why nothing is to be done in a run that has ended."""
         run = yield from self.api.get(f"runs/{self.run}", Run)
         _, gate = yield from self.outcome_and_gate()
         refusal = gate_refusal(gate, self.actions, self.known)
-        if run.status == "completed" and not isinstance(refusal, (Answered, Rejected)):
+        if run.status == "completed" and not isinstance(refusal, (errors.Answered, errors.Rejected)):
             result = (yield from self.results()).get(self.about)
-            return AlreadyDone(f"{self.about} was already done, once. Use its result.", result=result, **self.known)
-        if refusal is not None and (run.status == "completed" or not isinstance(refusal, Answered)):
+            message = f"{self.about} was already done, once. Use its result."
+            return errors.AlreadyDone(message, result=result, **self.known)
+        if refusal is not None and (run.status == "completed" or not isinstance(refusal, errors.Answered)):
             return refusal
-        return Stopped(f"Run {self.run} is {run.status}: {run.reason}", reason=run.reason, **self.known)
+        return errors.Stopped(f"Run {self.run} is {run.status}: {run.reason}", reason=run.reason, **self.known)
