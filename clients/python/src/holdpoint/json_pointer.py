@@ -19,6 +19,12 @@ class Change:
     before: Any
     after: Any
 
+    def as_edit(self) -> dict[str, Any]:
+        """Return the operation of a JSON Patch (RFC 6902)."""
+        if self.after is MISSING:
+            return {"op": "remove", "path": self.pointer}
+        return {"op": "add" if self.before is MISSING else "replace", "path": self.pointer, "value": self.after}
+
 
 def pointer_to(*parts: object) -> str:
     """Return the pointer to which names and positions lead; "" is the whole value."""

@@ -14,11 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
-from .. import exact_calls
+from .. import exact_calls, json_pointer
 from ..calls import in_words
 from ..endings import end_sentence, not_done
 from ..errors import CannotAsk, CannotResume, NotJson
-from ..json_pointer import pointer_to
 from ..posting import Action, Card, Risk, Step
 from ..sending import to_json_data
 
@@ -134,9 +133,7 @@ def name_tool_calls(calls: Sequence[ToolCall]) -> list[ToolCall]:
                 f"Two calls of the agent have the id {call.call!r}, so a verdict on one could reach the other. The "
                 "model must give each call an id of its own."
             )
-        plain_name = (
-            "".join(c if c.isascii() and (c.isalnum() or c in "._:-") else "_" for c in call.tool)[:90] or "call"
-        )
+        plain_name = NOT_IN_A_NAME.sub("_", call.tool)[:90] or "call"
         seen[plain_name] = seen.get(plain_name, 0) + 1
         name = plain_name if seen[plain_name] == 1 else f"{plain_name}_{seen[plain_name]}"
         found.append(ToolCall(**{**vars(call), "id": name}))
@@ -172,7 +169,7 @@ def _action(number: int, call: ToolCall, pinned: Sequence[str]) -> Action:
     return Action(
         id=call.id, title=f"{title} ({call.agent})" if call.agent else title, tool=tool, effect="call",
         pointer=f"/calls/{number}/arguments",
-        pinned=[pointer_to(name) for name in pinned if name in call.arguments], **known,
+        pinned=[json_pointer.pointer_to(name) for name in pinned if name in call.arguments], **known,
     )  # fmt: skip
 
 
@@ -210,7 +207,7 @@ class Verdict:
     @property
     def changes(self) -> list[str]:
         """Return what people changed, in words."""
-        return in_words(_patch(self.asked, self.arguments))
+        return in_words([change.as_edit() for change in json_pointer.changes(self.asked, self.arguments)])
 
     @property
     def words(self) -> str:
@@ -268,21 +265,3 @@ def _last(state: Mapping[str, Any]) -> str:
     for entry in reversed(state.get("feedback") or []):
         return str(entry.get("text") or "") if isinstance(entry, Mapping) else str(entry)
     return ""
-
-
-def _patch(before: Any, after: Any, at: str = "") -> list[dict[str, Any]]:
-    """Return the changes from one value to another as a JSON Patch that replaces whole lists."""
-    if not (isinstance(before, dict) and isinstance(after, dict)):
-        return (
-            [] if digest_call("", before) == digest_call("", after) else [{"op": "replace", "path": at, "value": after}]
-        )
-    found: list[dict[str, Any]] = []
-    for name in dict.fromkeys([*before, *after]):
-        place = at + pointer_to(name)
-        if name not in after:
-            found.append({"op": "remove", "path": place})
-        elif name not in before:
-            found.append({"op": "add", "path": place, "value": after[name]})
-        else:
-            found += _patch(before[name], after[name], place)
-    return found
