@@ -26,7 +26,7 @@ from holdpoint.mcp import asking, tools
 from holdpoint.posting import Step, post_gate, question
 from holdpoint.runs import Held, await_outcome, beating
 from holdpoint.sending import Api, Habits, Lost, Op, Pause, Reply, Send
-from holdpoint.tool_runs.plan import ToolCall, Verdict, Words
+from holdpoint.tool_runs.plan import ToolCall, Verdict, make_card
 from pydantic import BaseModel, Field
 
 from agents.api.agents import StepBody
@@ -176,7 +176,7 @@ def test_arguments_are_pinned_by_name_or_pointer() -> None:
     assert action["pinned"] == ["/a~1b", "/c"]
     assert action["schema"]["title"] == "Size"
     call = ToolCall(id="wire", tool="wire", call="call-1", arguments={"to/from": "ACME"})
-    [asked] = Words(pinned=["to/from"]).card("teller", [call]).actions
+    [asked] = make_card({"pinned": ["to/from"]}, "teller", [call]).actions
     assert asked.pinned == ["/to~1from"]
 
 

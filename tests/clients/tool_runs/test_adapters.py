@@ -17,7 +17,7 @@ from holdpoint import Invalid, StaleToken
 from holdpoint.errors import CannotAsk, CannotResume
 from holdpoint.tool_runs import driving
 from holdpoint.tool_runs.driving import ToolRun
-from holdpoint.tool_runs.plan import ToolCall, Verdict, Words, entered_results, name_tool_calls
+from holdpoint.tool_runs.plan import ToolCall, Verdict, entered_results, name_tool_calls
 
 from agents.models import Effect
 from approvals.gates import closing
@@ -164,7 +164,7 @@ class Standing:
 
     def made(self) -> ToolRun[Any]:
         hp, run, framework = cast(Any, (SimpleNamespace(), self, SimpleNamespace(agent="teller")))
-        return ToolRun(hp, run, framework, Words())
+        return ToolRun(hp, run, framework, {})
 
     async def save(self, step: str, *, set: dict[str, Any], next_step: str | None) -> None:
         self.refuse("save", REFUSED)

@@ -39,8 +39,8 @@ from ..client import AsyncHoldpoint
 from ..endings import end_sentence
 from ..errors import CannotResume
 from ..sending import to_json_data
-from ..tool_runs.driving import Placed, Shown, ToolRun, find_tool_run, own_arguments, run_to_end, start_tool_run
-from ..tool_runs.plan import OTHERWISE, Came, ToolCall, Verdict, digest_call, removed_tool_error
+from ..tool_runs.driving import Placed, ToolRun, find_tool_run, own_arguments, run_to_end, start_tool_run
+from ..tool_runs.plan import OTHERWISE, Came, Shown, ToolCall, Verdict, digest_call, removed_tool_error
 from .watching import Watched, watched_by, watching_nested
 
 

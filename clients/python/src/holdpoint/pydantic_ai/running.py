@@ -34,8 +34,8 @@ from ..calls import one_line
 from ..client import AsyncHoldpoint
 from ..endings import end_sentence
 from ..errors import CannotAsk, CannotResume
-from ..tool_runs.driving import Placed, Shown, ToolRun, find_tool_run, own_arguments, run_to_end, start_tool_run
-from ..tool_runs.plan import Came, ToolCall, Verdict, removed_tool_error
+from ..tool_runs.driving import Placed, ToolRun, find_tool_run, own_arguments, run_to_end, start_tool_run
+from ..tool_runs.plan import Came, Shown, ToolCall, Verdict, removed_tool_error
 
 External = Callable[[ToolCallPart], Awaitable[Any]]
 # A tool's own words to the model.

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from typing_extensions import TypedDict
-
-from holdpoint.posting import Risk
 
 from .. import errors
 from ..answers import Turn
@@ -26,7 +24,7 @@ from ..posting import Card
 from ..runs import AsyncRun
 from ..sending import encode_body, to_json_data
 from . import plan
-from .plan import TITLE, Came, Verdict, Words, digest_call, entered_results, name_tool_calls, read_verdicts
+from .plan import TITLE, Came, Shown, Verdict, digest_call, entered_results, make_card, name_tool_calls, read_verdicts
 
 R = TypeVar("R")
 LOG = logging.getLogger("holdpoint")
@@ -56,8 +54,8 @@ class Framework(Protocol[R]):
 class ToolRun(Generic[R]):
     """A run in progress, under a claim."""
 
-    def __init__(self, hp: AsyncHoldpoint, run: AsyncRun, framework: Framework[R], words: Words, gate: int = 0) -> None:
-        self.hp, self.run, self.framework, self.words = hp, run, framework, words
+    def __init__(self, hp: AsyncHoldpoint, run: AsyncRun, framework: Framework[R], shown: Shown, gate: int = 0) -> None:
+        self.hp, self.run, self.framework, self.shown = hp, run, framework, shown
         self.gate = gate  # the newest that is known
         self.state: dict[str, Any] = {}
         self._one_at_a_time = asyncio.Condition()
@@ -204,7 +202,7 @@ class ToolRun(Generic[R]):
         if not came.calls:
             return await self.save(step, "", output=result_as_json(came.output)), came.result
         calls = name_tool_calls(came.calls)
-        card = self.words.card(self.framework.agent, calls, self.framework.limitation)
+        card = make_card(self.shown, self.framework.agent, calls, self.framework.limitation)
         turn = await self.save(
             step, None if step == "agent" else "ready", checkpoint=came.checkpoint,
             calls=[call.saved() for call in calls], card=card.body(), calling="", results={}, before={},
@@ -313,18 +311,6 @@ class Performing:
             await self.tool_run.left_call(self.id)
 
 
-class Shown(TypedDict, total=False):
-    """The texts that people read at the gates, beside the calls. `pinned` names arguments that are shown first."""
-
-    title: str
-    summary: str
-    risk: Risk
-    reasons: Sequence[str]
-    pinned: Sequence[str]
-    for_whom: str
-    resource: str
-
-
 class Placed(TypedDict, total=False):
     """The place of a run: the members are those of `hp.approve`, `holdpoint_agent` is its `agent`."""
 
@@ -347,8 +333,8 @@ def own_arguments(asking: Mapping[str, Any], known: type) -> dict[str, Any]:
     return own
 
 
-def _words(asking: Mapping[str, Any]) -> Words:
-    return Words(**{name: value for name, value in asking.items() if name in Shown.__annotations__})
+def _shown(asking: Mapping[str, Any]) -> Shown:
+    return cast(Shown, {name: value for name, value in asking.items() if name in Shown.__annotations__})
 
 
 async def start_tool_run(
@@ -358,20 +344,20 @@ async def start_tool_run(
 
     `asking`: the arguments of an adapter's function.
     """
-    words, policy = _words(asking), asking.get("policy", "")
+    shown, policy = _shown(asking), asking.get("policy", "")
     agent, key = asking.get("holdpoint_agent", ""), asking.get("key", "")
     version, doc = plan.version(framework.name, policy), "An agent of a framework, whose calls are approved one by one."
     await hp.register(version, plan.steps(policy), agent=agent or "-", state=plan.SCHEMA, doc=doc)
     try:
         run = await hp.start(
             {"input": to_json_data(input)}, agent=agent, version=version, key=key,
-            title=(words.title or framework.agent)[:TITLE], team=asking.get("team", ""),
+            title=(shown.get("title") or framework.agent)[:TITLE], team=asking.get("team", ""),
             thread=asking.get("thread", ""),
         )  # fmt: skip
     except KeyReused as error:
         message = f"The key {key!r} belongs to another input: go on with that one, or choose a new key for this one."
         raise KeyReused(error.status, {"code": error.code, "detail": message}) from None
-    return ToolRun(hp, run, framework, words)
+    return ToolRun(hp, run, framework, shown)
 
 
 async def find_tool_run(
@@ -384,7 +370,7 @@ async def find_tool_run(
         raise CannotResume(f"There is no gate {gate} of this agent. Take the number that defer gave you.") from None
     if not (await run.read()).agent_version.startswith(plan.version(framework.name, "")):
         raise CannotResume(f"Gate {gate} was not opened by holdpoint.{framework.name}: resume it with what opened it.")
-    return ToolRun(hp, run, framework, _words(asking), gate)
+    return ToolRun(hp, run, framework, _shown(asking), gate)
 
 
 async def run_to_end(run: ToolRun[R], timeout: float | None) -> R:

@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
+from typing_extensions import TypedDict
+
 from .. import exact_calls, json_pointer
 from ..calls import in_words
 from ..endings import end_sentence, not_done
@@ -140,27 +142,28 @@ def name_tool_calls(calls: Sequence[ToolCall]) -> list[ToolCall]:
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class Words:
-    """The texts that people read at the gates of a run, beside its calls."""
+class Shown(TypedDict, total=False):
+    """The texts that people read at the gates, beside the calls. `pinned` names arguments that are shown first."""
 
-    title: str = ""
-    summary: str = ""
-    risk: Risk = "medium"
-    reasons: Sequence[str] = ()
-    pinned: Sequence[str] = ()
-    for_whom: str = ""
-    resource: str = ""
+    title: str
+    summary: str
+    risk: Risk
+    reasons: Sequence[str]
+    pinned: Sequence[str]
+    for_whom: str
+    resource: str
 
-    def card(self, agent: str, calls: Sequence[ToolCall], limitation: str = "") -> Card:
-        """Return the card of a gate about these calls. `limitation`: what the framework cannot do."""
-        actions = [_action(number, call, self.pinned) for number, call in enumerate(calls)]
-        notes = [note for call in calls for note in call.notes]
-        return Card(
-            title=(self.title or f"{agent}: {', '.join(call.tool for call in calls)}")[:500],
-            summary="\n\n".join(filter(None, [self.summary, limitation])), risk=self.risk,
-            reasons=[*self.reasons, *notes][:50], for_whom=self.for_whom, resource=self.resource, actions=actions,
-        )  # fmt: skip
+
+def make_card(shown: Shown, agent: str, calls: Sequence[ToolCall], limitation: str = "") -> Card:
+    """Return the card of a gate about these calls. `limitation`: what the framework cannot do."""
+    notes = [note for call in calls for note in call.notes]
+    return Card(
+        title=(shown.get("title") or f"{agent}: {', '.join(call.tool for call in calls)}")[:500],
+        summary="\n\n".join(filter(None, [shown.get("summary"), limitation])), risk=shown.get("risk", "medium"),
+        reasons=[*shown.get("reasons", ()), *notes][:50], for_whom=shown.get("for_whom", ""),
+        resource=shown.get("resource", ""),
+        actions=[_action(number, call, shown.get("pinned", ())) for number, call in enumerate(calls)],
+    )  # fmt: skip
 
 
 def _action(number: int, call: ToolCall, pinned: Sequence[str]) -> Action:
