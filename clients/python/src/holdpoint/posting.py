@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from typing_extensions import TypedDict
 
 from .answers import Turn, Turns
 from .errors import BadAnswer
@@ -123,6 +124,26 @@ class Card(Sent):
     reasons: Sequence[str] = ()
     quotes: Sequence[Quote | Mapping[str, str]] = ()
     on_reject: str = ""
+
+
+class CardTexts(TypedDict, total=False):
+    """The texts of the gates that are about one run or one thread."""
+
+    title: str
+    summary: str
+    risk: Risk
+    reasons: Sequence[str]
+    for_whom: str
+    resource: str
+
+
+class AskedUnder(TypedDict, total=False):
+    """Who decides, and under which names: the members are those of `hp.approve`."""
+
+    policy: str
+    key: str
+    team: str
+    thread: str
 
 
 class Schemas(GenerateJsonSchema):

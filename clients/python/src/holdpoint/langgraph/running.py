@@ -18,9 +18,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.pregel import Pregel
 from langgraph.types import Command, StateSnapshot
 from pydantic import ValidationError
-from typing_extensions import TypedDict, Unpack
-
-from holdpoint.sending import Op
+from typing_extensions import Unpack
 
 from ..answers import Gate, Outcome
 from ..awaiting import Way
@@ -28,8 +26,8 @@ from ..client import AsyncHoldpoint, Holdpoint
 from ..endings import gate_refusal
 from ..errors import CannotAsk
 from ..exact_calls import approved_arguments, digest_values
-from ..posting import Posting, Risk, post_gate, question_each
-from ..sending import Api, to_json_data
+from ..posting import AskedUnder, CardTexts, Posting, post_gate, question_each
+from ..sending import Api, Op, to_json_data
 from . import interrupts
 from .interrupts import APPROVE, EDIT, EXPIRED, REJECT, RESPOND, GraphQuestion
 
@@ -37,24 +35,14 @@ INTERRUPT, RESUME = "__interrupt__", "__resume__"
 Graph = Pregel[Any, Any, Any, Any]
 
 
-class Asking(TypedDict, total=False):
+class Asking(CardTexts, AskedUnder, total=False):
     """The texts of the gates, who decides, and further arguments of the graph's `invoke`.
 
     `thread` is the thread's id unless given. The members are those of `hp.approve`.
     """
 
-    title: str
-    summary: str
-    risk: Risk
-    reasons: Sequence[str]
-    for_whom: str
     amount: str
-    resource: str
-    policy: str
     agent: str
-    team: str
-    thread: str
-    key: str
     timeout: float | None
     options: Mapping[str, Any]
 

@@ -11,8 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from typing_extensions import TypedDict
-
 from .. import errors
 from ..answers import Turn
 from ..approvals import Pending
@@ -20,7 +18,7 @@ from ..calls import FORGOTTEN, one_line, refuse_unfinished, result_as_json
 from ..client import AsyncHoldpoint
 from ..endings import end_sentence, gate_refusal
 from ..errors import CannotResume, HoldpointError, KeyReused, NotFound, Problem, StateTooLarge, Unreachable
-from ..posting import Card
+from ..posting import AskedUnder, Card
 from ..runs import AsyncRun
 from ..sending import encode_body, to_json_data
 from . import plan
@@ -311,14 +309,10 @@ class Performing:
             await self.tool_run.left_call(self.id)
 
 
-class Placed(TypedDict, total=False):
+class Placed(AskedUnder, total=False):
     """The place of a run: the members are those of `hp.approve`, `holdpoint_agent` is its `agent`."""
 
-    policy: str
-    key: str
     holdpoint_agent: str
-    team: str
-    thread: str
 
 
 def own_arguments(asking: Mapping[str, Any], known: type) -> dict[str, Any]:

@@ -14,13 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
-from typing_extensions import TypedDict
-
 from .. import exact_calls, json_pointer
 from ..calls import in_words
 from ..endings import end_sentence, not_done
 from ..errors import CannotAsk, CannotResume, NotJson
-from ..posting import Action, Card, Risk, Step
+from ..posting import Action, Card, CardTexts, Step
 from ..sending import to_json_data
 
 R = TypeVar("R")
@@ -142,16 +140,10 @@ def name_tool_calls(calls: Sequence[ToolCall]) -> list[ToolCall]:
     return found
 
 
-class Shown(TypedDict, total=False):
+class Shown(CardTexts, total=False):
     """The texts that people read at the gates, beside the calls. `pinned` names arguments that are shown first."""
 
-    title: str
-    summary: str
-    risk: Risk
-    reasons: Sequence[str]
     pinned: Sequence[str]
-    for_whom: str
-    resource: str
 
 
 def make_card(shown: Shown, agent: str, calls: Sequence[ToolCall], limitation: str = "") -> Card:
