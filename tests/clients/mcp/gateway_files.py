@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
+from holdpoint.mcp import asking
 from holdpoint.mcp.gateway import command, letting
 from holdpoint.mcp.gateway.pins import Pins
 from holdpoint.mcp.gateway.policy import Policy
@@ -57,7 +58,7 @@ class Files:
         async with create_client_server_memory_streams() as (mine, its), anyio.create_task_group() as tasks:
             STREAMS.set(its)
             pins = Pins(Path(asked.known), command.place_of(asked.server))
-            tasks.start_soon(command.serve, asked, Policy.load(asked.policy), pins)
+            tasks.start_soon(command.serve, asked, asking.read_settings(Policy, asked.policy, "policy"), pins)
             async with Client(nullcontext(mine)) as client:
                 yield client
             await mine[1].aclose()

@@ -18,23 +18,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
+from pathlib import Path
 from secrets import token_hex
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import anyio
+from pydantic import BaseModel, ValidationError
 
+from .. import errors
 from ..answers import Gate, Outcome
 from ..approvals import post_deferred
 from ..calls import in_words
 from ..client import AsyncHoldpoint
 from ..endings import INSTEAD, decision_of, end_sentence, gate_refusal, hand_out, not_done
-from ..errors import Answered, Expired, HoldpointError, KeyReused, Problem, Rejected, StillOpen, Unreachable
 from ..exact_calls import approved_arguments, digest_values
 from ..posting import Ask, Posting, question_each
 from ..runs import LOG, await_outcome, claim_run
 from ..sending import Api, Op
 from . import claude_tools
 
+S = TypeVar("S", bound=BaseModel)
 WAIT = 25.0  # seconds: Claude Code's MCP_TIMEOUT is 30 by default
 REST = 2.0  # seconds of it in which the answer is read, handed out and sent
 CALLS = 10_000  # that are kept for whoever makes them again
@@ -131,7 +134,7 @@ class Limits:
             scope.cancel()
 
 
-class NoSuchName(HoldpointError):
+class NoSuchName(errors.HoldpointError):
     """People cannot be asked about a tool with this name: it has other characters than letters, digits, _ . : / -"""
 
 
@@ -228,8 +231,8 @@ async def ask_once(hp: AsyncHoldpoint, posting: Posting, kind: str, id: str, lim
         found = await ask(hp, replace(own, key=key), limits, to=own.key)
         answered = found.status != "open"
         return found
-    except HoldpointError as error:
-        answered = not isinstance(error, Unreachable)
+    except errors.HoldpointError as error:
+        answered = not isinstance(error, errors.Unreachable)
         raise
     finally:
         if not answered:
@@ -248,7 +251,7 @@ async def read(hp: AsyncHoldpoint, gate: int, limits: Limits) -> Answer:
 def _read(api: Api, number: int, until: float) -> Op[Answer]:
     gate = yield from api.get(f"gates/{number}", Gate)
     if gate.kind != "review" or len(gate.actions) != 1:
-        raise HoldpointError(
+        raise errors.HoldpointError(
             f"Gate {number} does not ask whether one thing may be done, so its decision allows nothing here. The "
             f"program that works on run {gate.run} goes on by it."
         )
@@ -261,8 +264,8 @@ def _decided(api: Api, posting: Posting, until: float, again: Callable[[Answer],
     while True:
         try:
             pending = yield from post_deferred(api, replace(posting, key=key), ask_only=True)
-        except KeyReused:
-            raise HoldpointError(
+        except errors.KeyReused:
+            raise errors.HoldpointError(
                 "The same id was used before for another call, so this one is not done. Ask again under a new id."
             ) from None
         found = yield from _answered(api, pending.id, until, posting.asked)
@@ -279,7 +282,7 @@ async def _handed_out(hp: AsyncHoldpoint, answer: Answer, ends: float, *, to: st
     """
     left = ends - hp._api.habits.clock()
     if left < SHORTLY:
-        raise Unreachable("It is too late to hand the approval out.")
+        raise errors.Unreachable("It is too late to hand the approval out.")
     with anyio.move_on_after(left, shield=True):
         handed = await hp._io.run(hand_out(hp._api, answer.gate, to=to, frees=frees))
         if handed.first:
@@ -288,7 +291,7 @@ async def _handed_out(hp: AsyncHoldpoint, answer: Answer, ends: float, *, to: st
             return replace(answer, told_at=handed.at, message=f"{TOLD.format(at=handed.at)} {answer.message}")
         message = TAKEN.format(about=answer.about, gate=answer.gate, at=handed.at)
         return Answer(status="told", message=message, gate=answer.gate, url=answer.url, told_at=handed.at)
-    raise Unreachable("The approval was not handed out in time.")
+    raise errors.Unreachable("The approval was not handed out in time.")
 
 
 def _ended(api: Api, answer: Answer) -> Op[None]:
@@ -298,14 +301,14 @@ def _ended(api: Api, answer: Answer) -> Op[None]:
     try:
         held, _ = yield from claim_run(api, answer.run)
         held.let_go()
-    except HoldpointError as error:
+    except errors.HoldpointError as error:
         LOG.debug("Run %s ends by itself: %s", answer.run, error)
 
 
 def _answered(api: Api, number: int, until: float, asked: Mapping[str, Any] | None = None) -> Op[Answer]:
     try:
         outcome = yield from await_outcome(api, number, until)
-    except StillOpen as still:
+    except errors.StillOpen as still:
         message = (
             f"Nobody has decided yet at gate {number}, so nothing was done. Go on without it, or tell the person that "
             f"it waits. Once people have decided, the same call or gate {number} gives their decision: {still.url}"
@@ -321,12 +324,12 @@ def _build_answer(outcome: Outcome, gate: Gate, asked: Mapping[str, Any]) -> Ans
     known = {"gate": gate.id, "run": gate.run, "url": gate.url}
     refusal, decision = gate_refusal(gate, gate.actions, known), decision_of(gate, about)
     same: dict[str, Any] = {"gate": gate.id, "url": gate.url, "at": decision.at}
-    if isinstance(refusal, Answered):
+    if isinstance(refusal, errors.Answered):
         words = f"{refusal.by} answered instead of {about}, which is not done: {refusal.answer}"
         return Answer(status="answered", message=words, by=refusal.by, answer=refusal.answer, **same)
     if refusal is not None:
-        expired: Status = "expired" if isinstance(refusal, Expired) else "withdrawn"
-        status: Status = "rejected" if isinstance(refusal, Rejected) else expired
+        expired: Status = "expired" if isinstance(refusal, errors.Expired) else "withdrawn"
+        status: Status = "rejected" if isinstance(refusal, errors.Rejected) else expired
         return Answer(status=status, message=str(refusal), by=refusal.by, **same)
     edits = outcome.edits.get(about, [])
     changes = in_words(edits)
@@ -349,12 +352,23 @@ def _is_over(api: Api, answer: Answer) -> bool:
 
 def in_trouble(error: Exception) -> str:
     """Return why people could not be asked, and what to do; nothing was done."""
-    if isinstance(error, Unreachable) or (isinstance(error, Problem) and error.status >= 500):
+    if isinstance(error, errors.Unreachable) or (isinstance(error, errors.Problem) and error.status >= 500):
         return not_done(f"{LATE}, so nobody was asked or has decided, and nothing was done")
-    if isinstance(error, Problem):
+    if isinstance(error, errors.Problem):
         message = f"Holdpoint refused the question, so nothing was done: {error}"
         return not_done(message) if error.status == 429 and INSTEAD not in message else message
     return f"Nothing was done: {error}"
+
+
+def read_settings(kind: type[S], file: str, what: str) -> S:
+    """Return the settings in a JSON file, or the usual ones without a file. Raises NotConfigured."""
+    try:
+        return kind.model_validate_json(Path(file).read_bytes()) if file else kind()
+    except OSError as error:
+        raise errors.NotConfigured(f"The {what} {file} cannot be read: {error.strerror}.") from None
+    except ValidationError as error:
+        fault = describe_fault(error.errors(include_url=False)[0])
+        raise errors.NotConfigured(f"The {what} {file} is wrong at {fault}.") from None
 
 
 def describe_fault(fault: Mapping[str, Any]) -> str:

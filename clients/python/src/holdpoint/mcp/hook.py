@@ -81,7 +81,7 @@ def main(arguments: Sequence[str]) -> int:
 
 async def answered(sent: bytes, settings_file: str) -> Json | None:
     """Return the hook's answer; None where people are not asked. Raises what is wrong with the input and settings."""
-    settings = settings_of(settings_file)
+    settings = asking.read_settings(Settings, settings_file, "hook's settings file")
     try:
         use = Use.model_validate_json(sent)
     except ValidationError as error:
@@ -152,18 +152,6 @@ def is_first(tool: str) -> bool:
     except (OSError, RuntimeError):  # the latter where there is no home
         return True
     return True
-
-
-def settings_of(file: str) -> Settings:
-    """Return the settings of a file, or the usual ones without a file. Raises ValueError."""
-    if not file:
-        return Settings()
-    try:
-        return Settings.model_validate_json(Path(file).read_bytes())
-    except OSError as error:
-        raise ValueError(f"the settings {file} cannot be read: {error.strerror}") from None
-    except ValidationError as error:
-        raise ValueError(f"the settings {file} are wrong: {describe_fault(error.errors()[0])}") from None
 
 
 def matches(tool: str, patterns: Sequence[str]) -> bool:

@@ -19,6 +19,7 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 
 from ...client import AsyncHoldpoint
 from ...errors import HoldpointError, NotConfigured
+from ..asking import read_settings
 from .client_side import ClientSide, read_opening
 from .pins import Pins, server_mark, usual_file
 from .policy import Policy
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     """Serve until stdin ends; return the exit code."""
     asked = parser().parse_args(arguments)
     try:
-        policy = Policy.load(asked.policy)
+        policy = read_settings(Policy, asked.policy, "policy")
         file = None if asked.known == NO_FILE else Path(asked.known or usual_file(asked.server))
         pins = Pins(file, place_of(asked.server))
         AsyncHoldpoint(asked.url)  # says at once what is missing

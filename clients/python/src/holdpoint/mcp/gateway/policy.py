@@ -7,15 +7,13 @@ the server (`hints`). What nobody says is read-only is asked about.
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any, Literal
 
 from mcp_types import Tool
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from ...errors import NotConfigured
 from ...posting import Risk
-from ..asking import WAIT, describe_fault
+from ..asking import WAIT
 
 Verb = Literal["pass", "ask", "refuse"]
 
@@ -32,7 +30,10 @@ class Rule(BaseModel):
 
 
 class Policy(BaseModel):
-    """The operator's policy. `tools`: a rule by name or glob, of which the first that matches counts."""
+    """The operator's policy; without any, everything is asked about.
+
+    `tools`: a rule by name or glob, of which the first that matches counts.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     tools: dict[str, Rule] = {}
@@ -61,14 +62,3 @@ class Policy(BaseModel):
             return Rule(do="pass")
         idempotent = bool(self.hints and hints and hints.idempotent_hint)
         return Rule(do="ask", risk="high" if destroys else "medium", idempotent=idempotent)
-
-    @classmethod
-    def load(cls, file: str) -> Policy:
-        """Read a policy; without a file everything is asked about. Raises NotConfigured."""
-        try:
-            return cls.model_validate_json(Path(file).read_bytes()) if file else cls()
-        except OSError as error:
-            raise NotConfigured(f"The policy {file} cannot be read: {error.strerror}.") from None
-        except ValidationError as error:
-            fault = describe_fault(error.errors(include_url=False)[0])
-            raise NotConfigured(f"The policy {file} is wrong at {fault}.") from None
