@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from checkpoints.runs.plans import PlanSpec
@@ -112,29 +113,19 @@ def _culprit(undisturbed: DrillRecord, disturbed: DrillRecord, rows: Sequence[di
 
 def _aligned(first: DrillRecord, second: DrillRecord) -> list[tuple[DrilledExecution, DrilledExecution]]:
     """Pair the executions of both paths, as long as they are of the same steps."""
-    pairs = []
-    for execution, other in zip(first.path, second.path, strict=False):
-        if execution.step != other.step:
-            break
-        pairs.append((execution, other))
-    return pairs
+    return list(takewhile(lambda pair: pair[0].step == pair[1].step, zip(first.path, second.path, strict=False)))
 
 
 def _rows(first: DrilledExecution, other: DrilledExecution) -> list[dict[str, Any]]:
     """List the fields that two executions wrote differently, on the same input and over the same value before."""
     if first.input != other.input:
         return []
-    names = [
-        name
-        for name in first.after
-        if first.before[name] == other.before[name] and first.after[name] != other.after[name]
-    ]
-    return patch.list_changes(
-        *(
-            {name: execution.written[name] for name in names if name in execution.written}
-            for execution in (first, other)
-        )
+    unlike = (name for name, digest in first.after.items() if digest != other.after[name])
+    names = [name for name in unlike if first.before[name] == other.before[name]]
+    before, after = (
+        {name: execution.written[name] for name in names if name in execution.written} for execution in (first, other)
     )
+    return patch.list_changes(before, after)
 
 
 def _way(record: DrillRecord) -> list[str]:

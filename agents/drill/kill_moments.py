@@ -47,22 +47,14 @@ def targets(plan: PlanSpec, turns: Sequence[WorkerTurn], executions: Sequence[Dr
             continue
         landed = [execution for execution in executions if turn.before < execution.seq <= turn.after]
         for number, execution in enumerate(landed):
-            what = (
-                "gate, decided" if execution.asked else plan.step(execution.step).kind.replace("gate", "gate, passed")
-            )
+            planned = plan.step(execution.step).kind.replace("gate", "gate, passed")
+            what = "gate, decided" if execution.asked else planned
             hit = 1 + sum(1 for earlier in landed[:number] if earlier.step == execution.step)
             begun = sum(waited.pop((execution.step, kind), 0) for kind in WAITING)
             found.append(_target(turn, execution.step, what, hit, begun=hit + begun))
-        asked = next(
-            (
-                execution
-                for execution in executions
-                if turn.asks and execution.asked and execution.seq == turn.after + 1
-            ),
-            None,
-        )
-        if asked is not None:
-            found.append(_target(turn, asked.step, "gate, asking", 1))
+        if turn.asks:
+            asked = [execution.step for execution in executions if execution.asked and execution.seq == turn.after + 1]
+            found += [_target(turn, step, "gate, asking", 1) for step in asked]
     return found
 
 
