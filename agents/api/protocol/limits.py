@@ -244,9 +244,7 @@ def _shut_out(request: HttpRequest, rate: Rate) -> HttpResponse:
 
 def _refuse_request(request: HttpRequest, rate: Rate, detail: str) -> HttpResponse:
     request.rate = rate  # type: ignore[attr-defined]
-    response = problems.answer_problem(request, 429, detail)
-    response["Retry-After"] = str(rate.seconds)
-    return response
+    return problems.answer_problem(request, 429, detail, headers={"Retry-After": str(rate.seconds)})
 
 
 def _digest(sent: str) -> bytes:

@@ -117,11 +117,11 @@ def encode_problem(path: str, status: int, detail: str, errors: Sequence[Fault] 
 
 
 def answer_problem(
-    request: HttpRequest, status: int, detail: str, errors: Sequence[Fault] = (), **more: Any
+    request: HttpRequest, status: int, detail: str, errors: Sequence[Fault] = (), *, headers: Any = None, **more: Any
 ) -> HttpResponse:
     """Return a problem document as the answer to a request; `more` are further members of ProblemDetails."""
     body = encode_problem(request.path, status, detail, errors, **more)
-    return HttpResponse(body, status=status, content_type=MEDIA_TYPE)
+    return HttpResponse(body, status=status, content_type=MEDIA_TYPE, headers=headers)
 
 
 Handler = Callable[[HttpRequest, Any], HttpResponse]
@@ -139,16 +139,14 @@ def _not_signed_in(request: HttpRequest, error: AuthenticationError) -> HttpResp
             "This token is not valid: unknown, expired, revoked, or its owner's account is off. "
             "Send a valid one as `Authorization: Bearer hp_…`; your tokens are listed at /tokens/."
         )
-    response = answer_problem(request, 401, words)
-    response["WWW-Authenticate"] = 'Session realm="Holdpoint", Bearer realm="Holdpoint"'
-    return response
+    challenges = 'Session realm="Holdpoint", Bearer realm="Holdpoint"'
+    return answer_problem(request, 401, words, headers={"WWW-Authenticate": challenges})
 
 
 def _not_for_this(request: HttpRequest, error: TokenNotAllowed) -> HttpResponse:
     """Answer 403: the token is valid, but lacks the scope."""
-    response = answer_problem(request, 403, str(error), code="insufficient_scope")
-    response["WWW-Authenticate"] = f'Bearer realm="Holdpoint", error="insufficient_scope", scope="{error.scope}"'
-    return response
+    challenge = f'Bearer realm="Holdpoint", error="insufficient_scope", scope="{error.scope}"'
+    return answer_problem(request, 403, str(error), code="insufficient_scope", headers={"WWW-Authenticate": challenge})
 
 
 def not_found(request: HttpRequest, error: Http404 | None = None) -> HttpResponse:
@@ -169,9 +167,8 @@ def not_found(request: HttpRequest, error: Http404 | None = None) -> HttpRespons
 def not_allowed(request: HttpRequest, allowed: Iterable[str]) -> HttpResponse:
     """Answer 405."""
     methods = ", ".join(sorted(allowed))
-    response = answer_problem(request, 405, f"This address takes only requests with the method {methods}.")
-    response["Allow"] = methods
-    return response
+    words = f"This address takes only requests with the method {methods}."
+    return answer_problem(request, 405, words, headers={"Allow": methods})
 
 
 def _refused(request: HttpRequest, error: ValidationError) -> HttpResponse:
@@ -217,9 +214,8 @@ def disk_full(request: HttpRequest) -> HttpResponse:
 
 
 def _not_now(request: HttpRequest, why: str) -> HttpResponse:
-    response = answer_problem(request, 503, f"{why} The same request under its Idempotency-Key is done once.")
-    response["Retry-After"] = str(PAUSE)
-    return response
+    words = f"{why} The same request under its Idempotency-Key is done once."
+    return answer_problem(request, 503, words, headers={"Retry-After": str(PAUSE)})
 
 
 def _unread(request: HttpRequest, error: HttpError) -> HttpResponse:
@@ -231,9 +227,8 @@ def _unread(request: HttpRequest, error: HttpError) -> HttpResponse:
     cause = error.__cause__
     if isinstance(cause, NotJson):
         kind = (request.content_type or "of no media type")[:100]
-        response = answer_problem(request, 415, f"The body is {kind}. Send it as `Content-Type: {JSON}`.")
-        response["Accept"] = JSON
-        return response
+        words = f"The body is {kind}. Send it as `Content-Type: {JSON}`."
+        return answer_problem(request, 415, words, headers={"Accept": JSON})
     if not isinstance(cause, ValueRefused):
         return answer_problem(request, error.status_code, "The body cannot be read. Send one JSON object.")
     faults = [Fault(parameter=cause.pointer or "/", detail=cause.reason)]
@@ -273,12 +268,10 @@ def _not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
     words = f"Nothing was recorded. Correct what errors names: {result}" if faults else result
     if isinstance(error, KeyRefused):
         faults = [Fault(parameter="Idempotency-Key", detail="must be 1 to 200 printable ASCII characters")]
-    response = answer_problem(
-        request, error.status, words, faults, code=error.code, gate=error.gate, lease_until=error.until
-    )
-    if isinstance(error, TooManyGates):
-        response["Retry-After"] = str(error.seconds)
-    return response
+    return answer_problem(
+        request, error.status, words, faults, code=error.code, gate=error.gate, lease_until=error.until,
+        headers={"Retry-After": str(error.seconds)} if isinstance(error, TooManyGates) else None,
+    )  # fmt: skip
 
 
 def _not_taken(request: HttpRequest, error: errors.InputRefused) -> HttpResponse:
