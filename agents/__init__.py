@@ -25,24 +25,11 @@ if TYPE_CHECKING:
 _HOMES = {
     "agents.definition.agent": ("Agent", "ChildResult", "ChildRun", "Done", "Jump"),
     "agents.definition.decorators": (
-        "effect",
-        "gate",
-        "observation",
-        "on_restore",
-        "step",
-        "undo",
-        "upcast",
-        "validator",
+        "effect", "gate", "observation", "on_restore", "step", "undo", "upcast", "validator",
     ),
     "agents.definition.feedback": ("ReviewerQuestion",),
     "agents.errors": (
-        "AgentError",
-        "ChildFailed",
-        "EffectFailed",
-        "EffectUnknown",
-        "Retry",
-        "SignalTimeout",
-        "StepFailed",
+        "AgentError", "ChildFailed", "EffectFailed", "EffectUnknown", "Retry", "SignalTimeout", "StepFailed",
     ),
     "approvals.cards.action": ("Action",),
     "approvals.cards.card": ("Card",),
@@ -51,39 +38,14 @@ _HOMES = {
     "approvals.cards.precondition": ("Precondition",),
     "approvals.cards.quote": ("Quote",),
     "checkpoints.values.ops": ("Append", "Splice"),
-}
+}  # fmt: skip
 
 __all__ = [
-    "Action",
-    "Agent",
-    "AgentError",
-    "Append",
-    "Card",
-    "Chart",
-    "ChildFailed",
-    "ChildResult",
-    "ChildRun",
-    "Done",
-    "Drawing",
-    "EffectFailed",
-    "EffectUnknown",
-    "Jump",
-    "Precondition",
-    "Quote",
-    "Retry",
-    "ReviewerQuestion",
-    "SignalTimeout",
-    "Splice",
-    "StepFailed",
-    "effect",
-    "gate",
-    "observation",
-    "on_restore",
-    "step",
-    "undo",
-    "upcast",
+    "Action", "Agent", "AgentError", "Append", "Card", "Chart", "ChildFailed", "ChildResult", "ChildRun", "Done",
+    "Drawing", "EffectFailed", "EffectUnknown", "Jump", "Precondition", "Quote", "Retry", "ReviewerQuestion",
+    "SignalTimeout", "Splice", "StepFailed", "effect", "gate", "observation", "on_restore", "step", "undo", "upcast",
     "validator",
-]
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -9,24 +9,7 @@ from .wait import Signal, Wait
 from .worker import SweeperPass, Worker
 
 __all__ = [
-    "Answer",
-    "ChildLink",
-    "Client",
-    "DeviceRequest",
-    "Effect",
-    "Failure",
-    "GraphThread",
-    "Memo",
-    "OpenResource",
-    "Registration",
-    "Signal",
-    "Spoken",
-    "StepCheckpoint",
-    "SweeperPass",
-    "ThreadCall",
-    "ThreadWrite",
-    "Token",
-    "TokenScope",
-    "Wait",
-    "Worker",
+    "Answer", "ChildLink", "Client", "DeviceRequest", "Effect", "Failure", "GraphThread", "Memo", "OpenResource",
+    "Registration", "Signal", "Spoken", "StepCheckpoint", "SweeperPass", "ThreadCall", "ThreadWrite", "Token",
+    "TokenScope", "Wait", "Worker",
 ]  # fmt: skip

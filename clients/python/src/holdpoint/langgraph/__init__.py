@@ -16,17 +16,6 @@ from .saver_errors import (
 )
 
 __all__ = [
-    "HoldpointSaver",
-    "HttpBackend",
-    "SaverError",
-    "Tampered",
-    "ThreadEnded",
-    "ThreadHeld",
-    "ThreadMoved",
-    "ThreadTaken",
-    "Unreadable",
-    "Unsaveable",
-    "arun",
-    "import_thread",
-    "run",
-]
+    "HoldpointSaver", "HttpBackend", "SaverError", "Tampered", "ThreadEnded", "ThreadHeld", "ThreadMoved",
+    "ThreadTaken", "Unreadable", "Unsaveable", "arun", "import_thread", "run",
+]  # fmt: skip
