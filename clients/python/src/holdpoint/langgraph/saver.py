@@ -264,10 +264,6 @@ def _changes(base: KnownState | None, checkpoint: Checkpoint, allow: Allowed) ->
     return changes, KnownState(now.versions, frozenset(values), {**kept, **now.lists})
 
 
-def _holds(metadata: Mapping[str, Any], only: Mapping[str, Any]) -> bool:
-    return all(name in metadata and metadata[name] == value for name, value in only.items())
-
-
 def _root(config: RunnableConfig, id: str) -> str:
     """Return the graph's own checkpoint: `id`, or in a subgraph the one from which it was called."""
     inside = config["configurable"].get("checkpoint_ns")
