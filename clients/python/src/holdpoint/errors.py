@@ -189,13 +189,7 @@ BY_CODE: Mapping[str, type[Problem]] = {
     "reported_before": ReportedBefore,
     "key_reused": KeyReused,
 }
-BY_STATUS: Mapping[int, type[Problem]] = {
-    401: BadToken,
-    403: NotAllowed,
-    404: NotFound,
-    422: Invalid,
-    429: TooMany,
-}
+BY_STATUS: Mapping[int, type[Problem]] = {401: BadToken, 403: NotAllowed, 404: NotFound, 422: Invalid, 429: TooMany}
 
 
 def make_problem(status: int, document: Mapping[str, Any]) -> Problem:

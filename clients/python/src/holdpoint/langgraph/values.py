@@ -116,17 +116,10 @@ def _encode(value: Any, allow: Allowed, depth: int) -> JSON:
 
 def _without_subclass(value: Any) -> Any:
     """Return a value of a subclass of JSON's own types as one of those, as LangGraph saves it; None for any other."""
-    if isinstance(value, Enum):
-        return None
-    if isinstance(value, str):
+    if isinstance(value, str) and not isinstance(value, Enum):
         return str.__str__(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value)
-    if isinstance(value, dict):
-        return dict(value)
-    return list(value) if isinstance(value, list) else None
+    plain = next((kind for kind in (int, float, dict, list) if isinstance(value, kind)), None)
+    return None if plain is None or isinstance(value, Enum) else plain(value)
 
 
 def _text(value: str) -> JSON:

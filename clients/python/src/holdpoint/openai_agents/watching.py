@@ -50,7 +50,8 @@ def watched_by(watched: Watched) -> Iterator[None]:
 class _Passing:
     """Passes every hook on to the program's own, except the end of a tool, which is reported first."""
 
-    inner: Any
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
 
     def __getattribute__(self, name: str) -> Any:
         inner = object.__getattribute__(self, "inner")
@@ -68,13 +69,11 @@ class _Passing:
 
 
 class _RunWatch(_Passing, RunHooks[Any]):
-    def __init__(self, inner: RunHooks[Any] | None) -> None:
-        self.inner = inner
+    """Reports the calls of a run."""
 
 
 class _AgentWatch(_Passing, AgentHooks[Any]):
-    def __init__(self, inner: AgentHooks[Any] | None) -> None:
-        self.inner = inner
+    """Reports the calls of an agent that is a tool of another."""
 
 
 def watching_nested(agent: Agent[Any]) -> None:
