@@ -83,10 +83,8 @@ def _show_gate(given: argparse.Namespace) -> int:
         gate = threads.run(reviewing.gate(api, given.gate))
         choices = threads.run(reviewing.choices(api, gate))
         state = threads.run(reviewing.quoted_state(api, gate))
-    if given.json:
-        sys.stdout.write(as_json({**gate, "choices": choices}))
-    else:
-        write_lines([*describe.gate(gate, state), *describe.choices(choices)])
+    lines = [*describe.gate(gate, state), *describe.choices(choices)]
+    _write_answer(given, [{**gate, "choices": choices}], lines)
     return DONE
 
 
@@ -140,13 +138,10 @@ def _decide_gate(given: argparse.Namespace) -> int:
     gate = decision["gate"]
     settles = gate["status"] == "open" and gate.get("settles_at")
     ends = settles or gate["status"] != "open"
-    if given.json:
-        sys.stdout.write(as_json(decision))
-    else:
-        missing = gate["agreement"]["quorum"] - gate["agreement"]["agreed"]
-        what = f"the gate is {gate['status']}" if ends else f"{missing} more must approve"
-        what = describe.settling(gate) if settles else what
-        write_lines([make_line("Recorded: ", Span(decision["verdict"], BOLD), f"; {what}.")])
+    missing = gate["agreement"]["quorum"] - gate["agreement"]["agreed"]
+    what = f"the gate is {gate['status']}" if ends else f"{missing} more must approve"
+    what = describe.settling(gate) if settles else what
+    _write_answer(given, [decision], [make_line("Recorded: ", Span(decision["verdict"], BOLD), f"; {what}.")])
     return DONE if ends else MORE_NEEDED
 
 
@@ -221,12 +216,8 @@ def undo_decision(arguments: Sequence[str]) -> int:
 def _undo_decision(given: argparse.Namespace) -> int:
     with open_connection(given.server) as (api, threads, _):
         undone = threads.run(reviewing.undo(api, given.gate))
-    if given.json:
-        sys.stdout.write(as_json(undone))
-    else:
-        write_lines(
-            [make_line("Undone: ", Span(undone["verdict"], BOLD), f"; the gate is {undone['gate']['status']}.")]
-        )
+    what = f"; the gate is {undone['gate']['status']}."
+    _write_answer(given, [undone], [make_line("Undone: ", Span(undone["verdict"], BOLD), what)])
     return DONE
 
 
@@ -249,11 +240,16 @@ def _list_runs(given: argparse.Namespace) -> int:
             run = threads.run(reviewing.run(api, given.run))
             rows = threads.run(reviewing.checkpoints(api, given.run))
             lines = [*describe.run(run), *map(_checkpoint_line, rows)]
+    _write_answer(given, rows, lines)
+    return DONE
+
+
+def _write_answer(given: argparse.Namespace, answers: Sequence[Json], lines: Sequence[Line]) -> None:
+    """Write the lines; with --json the answers, each as a line of JSON."""
     if given.json:
-        sys.stdout.write("".join(map(as_json, rows)))
+        sys.stdout.write("".join(map(as_json, answers)))
     else:
         write_lines(lines)
-    return DONE
 
 
 def _run_line(run: Json) -> Line:
@@ -293,8 +289,8 @@ def _rewind_run(given: argparse.Namespace) -> int:
             return INTERRUPTED
         order = {"to": given.checkpoint, "feedback": given.feedback, "seen": impact["digest"], "confirm": given.again}
         rewound = threads.run(reviewing.rewind(api, given.run, order))
-    words = f"Run {given.run} was sent back to checkpoint {given.checkpoint}.\n"
-    sys.stdout.write(as_json(rewound) if given.json else words)
+    words = f"Run {given.run} was sent back to checkpoint {given.checkpoint}."
+    _write_answer(given, [rewound], [make_line(words)])
     return DONE
 
 
