@@ -20,7 +20,7 @@ from agents.models import TokenScope
 from approvals.decisions import deciding
 from approvals.decisions.bulk import orders
 from approvals.decisions.bulk.carrying_out import carry_out
-from approvals.decisions.bulk.orders import BulkChoice, BulkProgress, BulkSubmission
+from approvals.decisions.bulk.orders import BulkChoice, BulkSubmission
 from approvals.decisions.decision_impact import LENGTH
 from approvals.decisions.submission import MOST_NAMED, Submission
 from approvals.decisions.undo_window import recorded, take_back_within
@@ -210,17 +210,19 @@ class GateResult(ApiSchema):
 
     example: ClassVar = {"gate": 42, "state": "decided", "decision": 311, "status": "decided", "code": "", "detail": ""}
 
-    gate: int
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)  # no answer is without a member
+
+    gate: int = Field(validation_alias="item.gate_id")
     """The gate's number."""
     state: Annotated[str, one_of(("decided", "refused", "waiting"))]
     """decided: your decision is recorded. refused: it is not, and `code` says why. waiting: not yet."""
-    decision: int | None
+    decision: int | None = Field(default_factory=lambda: None, validation_alias="decision.pk")
     """The decision's number; null if there is none."""
-    status: str
+    status: str = Field(default_factory=str, validation_alias="gate.status")
     """The gate's status now; empty if you see no such gate. open: others must approve too."""
-    code: str
+    code: str = Field(validation_alias="item.code")
     """Why it was refused: as a decision of its own would be, `not_in_bulk` or `not_found`."""
-    detail: str
+    detail: str = Field(validation_alias="item.words")
     """The same for a person."""
 
 
@@ -229,13 +231,13 @@ class DecidedTogether(ApiSchema):
 
     example: ClassVar = {"id": 7, "decided": 1, "refused": 0, "finished_at": "2026-03-02T09:21:40.555012Z"}
 
-    id: int
+    id: int = Field(validation_alias="order.pk")
     """Its number; `bulk` in the events of its decisions."""
     decided: int
     """How many gates it decided."""
     refused: int
     """How many it did not."""
-    finished_at: datetime | None
+    finished_at: datetime | None = Field(validation_alias="order.finished_at")
     """When it came to its end."""
     results: list[GateResult]
     """The results, in the order sent."""
@@ -259,25 +261,9 @@ def decide_gates(request: HttpRequest, order: DecideTogether, key: Key) -> HttpR
         taken = orders.take(sent, by=reader)
         carry_out(taken, by=reader, confirmed=confirmation_of(request))
         taken.refresh_from_db()
-        found = orders.progress(taken, reader=reader)
-        return answer_json(DecidedTogether.model_validate(_progress_members(found)), http_status=201)
+        return answer_json(DecidedTogether.from_orm(orders.progress(taken, reader=reader)), http_status=201)
 
     return keep_answer(request, key, say)
-
-
-def _progress_members(progress: BulkProgress) -> dict[str, Any]:
-    results = [
-        {
-            "gate": result.item.gate_id, "state": result.state, "code": result.item.code, "detail": result.item.words,
-            "decision": result.decision.pk if result.decision else None,
-            "status": result.gate.status if result.gate else "",
-        }
-        for result in progress.results
-    ]  # fmt: skip
-    return {
-        "id": progress.order.pk, "decided": progress.decided, "refused": progress.refused,
-        "finished_at": progress.order.finished_at, "results": results,
-    }  # fmt: skip
 
 
 class UndoOrder(Order):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 from django.db.models import F, QuerySet, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
-from pydantic import Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from agents.api.gates.gates import DIGEST, STATE_WORDS, Ending, encode_ending
 from agents.api.protocol.answers import answer_json
@@ -20,7 +20,6 @@ from agents.remote import reach
 from approvals.models import Gate, Outcome
 from approvals.presentation.gate_facts.outcomes import RESULTS
 from approvals.presentation.gate_page.page import GatePage
-from approvals.presentation.gate_page.receipt import ReceiptLine
 from approvals.views.access import gate_or_404, reader_of, shown_or_404
 from checkpoints.models import Run
 from checkpoints.postgresql.prepared_rows import OneOf, prepared_statement
@@ -154,58 +153,32 @@ class ReceiptEffect(ApiSchema):
         "attempts": 1, "error": "", "returned": {"payment, id": "pay_31"},
     }  # fmt: skip
 
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)  # no answer is without a member
+
     effect: str = Field(validation_alias="step")
     """The effect's step."""
     title: str = Field(validation_alias="effect")
     """The step's title."""
-    action: str
+    action: str = Field(default_factory=str, validation_alias="action.id")
     """The action that it performs, by its id; empty: none of its own."""
     amount: str
     """The action's pinned amounts; empty: none."""
     state: Annotated[str, one_of(tuple(RESULTS))] = Field(description=STATE_WORDS, examples=["done"])
-    key: str
+    key: str = Field(default_factory=str, validation_alias="done.key")
     """The idempotency key, by which the provider knows it; empty: none yet."""
-    begun_at: datetime | None
+    begun_at: datetime | None = Field(default_factory=lambda: None, validation_alias="done.begun_at")
     """When it was last begun."""
-    ended_at: datetime | None
+    ended_at: datetime | None = Field(default_factory=lambda: None, validation_alias="done.ended_at")
     """When it ended."""
-    undone_at: datetime | None
+    undone_at: datetime | None = Field(default_factory=lambda: None, validation_alias="done.undone_at")
     """When it was undone."""
-    attempts: int
+    attempts: int = Field(default_factory=int, validation_alias="done.attempts")
     """How often it was begun."""
     error: str
     """Why it failed: data, never markup. Empty for those who do not see the run."""
-    returned: dict[str, str]
+    returned: Annotated[dict[str, str], BeforeValidator(dict)]
     """The first values that it returned, by their places, with secrets masked; the provider's reference among them.
     None for those who do not see the run."""
-
-    @staticmethod
-    def resolve_action(line: ReceiptLine) -> str:
-        return line.action.id if line.action else ""
-
-    @staticmethod
-    def resolve_key(line: ReceiptLine) -> str:
-        return line.done.key if line.done else ""
-
-    @staticmethod
-    def resolve_begun_at(line: ReceiptLine) -> datetime | None:
-        return line.done.begun_at if line.done else None
-
-    @staticmethod
-    def resolve_ended_at(line: ReceiptLine) -> datetime | None:
-        return line.done.ended_at if line.done else None
-
-    @staticmethod
-    def resolve_undone_at(line: ReceiptLine) -> datetime | None:
-        return line.done.undone_at if line.done else None
-
-    @staticmethod
-    def resolve_attempts(line: ReceiptLine) -> int:
-        return line.done.attempts if line.done else 0
-
-    @staticmethod
-    def resolve_returned(line: ReceiptLine) -> dict[str, str]:
-        return dict(line.returned)
 
 
 class ReceiptVoterAnswer(ApiSchema):
