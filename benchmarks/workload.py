@@ -47,14 +47,11 @@ class Workload:
         self.document = {"name": "handbook", "text": prose(rng, known, DOCUMENT)}
         self.messages = [
             {
-                "id": str(uuid.UUID(int=rng.getrandbits(128))),
-                "from": SPEAKERS[n % 3],
-                "at": 1_760_000_000 + n * 7.25,
-                "text": prose(rng, known, MESSAGE),
-                "tokens": rng.randrange(100, 400),
+                "id": str(uuid.UUID(int=rng.getrandbits(128))), "from": SPEAKERS[n % 3], "at": 1_760_000_000 + n * 7.25,
+                "text": prose(rng, known, MESSAGE), "tokens": rng.randrange(100, 400),
             }
             for n in range(steps)
-        ]
+        ]  # fmt: skip
         self.cursors: list[dict[str, Any]] = []
         for n in range(steps):
             call = {"tool": "search", "id": str(uuid.UUID(int=rng.getrandbits(128))), "took": rng.randrange(900)}

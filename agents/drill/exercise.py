@@ -79,12 +79,8 @@ class Exercise:
         first, turns = self._undisturbed()
         second, _ = self._undisturbed()
         plan = self.drilled.spec
-        return Undisturbed(
-            first,
-            kill_moments.targets(plan, turns, first.executions),
-            compare.natural(first, second),
-            compare.unsteady(plan, first, second),
-        )
+        targets = kill_moments.targets(plan, turns, first.executions)
+        return Undisturbed(first, targets, compare.natural(first, second), compare.unsteady(plan, first, second))
 
     def kills(self, undisturbed: Undisturbed) -> Iterator[Kill]:
         """Yield the result of each kill and its recovery, one after the other."""

@@ -87,10 +87,8 @@ def gate(gate: Json, state: Json | None = None) -> list[Line]:
     lines += marked(next((marks[f"/{name}"] for _, name in about if marks.get(f"/{name}")), ""), ":")
     lines += [make_line(Span(f"{label}: ", SOFT), Span(card[name])) for label, name in about]
     lines += marked(marks.get("/reasons"), ":")
-    for reason in card.get("reasons") or ():
-        lines.append(make_line(Span("because: ", SOFT), Span(reason)))
-    for words in gate.get("unsupported") or ():
-        lines.append(make_line(Span("! ", STOP), Span(words, STOP)))
+    lines += [make_line(Span("because: ", SOFT), Span(reason)) for reason in card.get("reasons") or ()]
+    lines += [make_line(Span("! ", STOP), Span(words, STOP)) for words in gate.get("unsupported") or ()]
     if card.get("summary"):
         lines += [make_line(), *marked(marks.get("/summary") or "The agent says", ":"), *quote_text(card["summary"])]
     for at, quote in enumerate(card.get("quotes") or ()):
@@ -161,10 +159,7 @@ def labelled(place: str, argument: Any, style: str = PLAIN) -> list[Line]:
     """Return a value behind its place; a long text on lines of its own."""
     label = ".".join(json_pointer.parts_of(place)) or "value"
     if isinstance(argument, str) and ("\n" in argument or len(argument) > LONG):
-        return [
-            make_line("  ", Span(label, SOFT), ":"),
-            *quote_text(as_it_runs(argument), indent="    ", style=style),
-        ]
+        return [make_line("  ", Span(label, SOFT), ":"), *quote_text(as_it_runs(argument), indent="    ", style=style)]
     return [make_line("  ", Span(label, SOFT), ": ", value_span(argument, style))]
 
 

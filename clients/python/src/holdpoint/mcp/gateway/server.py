@@ -225,11 +225,9 @@ class Gateway:
     def question(self, tool: types.Tool, rule: Rule, arguments: Json) -> Posting:
         """Return the question about a call. What the tool says of itself is shown as its words. Raises NotJson."""
         shown = {
-            "name": tool.name,
-            "description": tool.description or "",
-            "fingerprint": fingerprint_tool(tool),
+            "name": tool.name, "description": tool.description or "", "fingerprint": fingerprint_tool(tool),
             "server": self.place,
-        }
+        }  # fmt: skip
         posting = asking.question(
             tool.name, arguments, risk=rule.risk, pinned=rule.pinned, schema=tool.input_schema,
             state={"described": shown}, policy=rule.policy or self.policy.policy, thread=self.policy.thread,
