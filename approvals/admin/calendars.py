@@ -52,13 +52,6 @@ class Hours(forms.CharField):
             raise forms.ValidationError(f"Write hours such as “mon-fri 09:00-17:00”: {wrong}.") from wrong
         return found
 
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        """Tell whether the hours differ, however they are written."""
-        try:
-            return bool(self.to_python(data) != initial)
-        except forms.ValidationError:
-            return True
-
 
 def _days(words: str) -> list[str]:
     named = _RANGE.match(words)

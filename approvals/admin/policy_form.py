@@ -65,13 +65,6 @@ class EscalationField(forms.CharField):
             raise forms.ValidationError(f"Write at most {MOST} levels.")
         return [_level(line).to_json() for line in typed]
 
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        """Tell whether the levels differ, however they are written."""
-        try:
-            return bool(self.to_python(data) != (initial or []))
-        except forms.ValidationError:
-            return True
-
 
 def _level(line: str) -> Level:
     found = _LINE.match(line)

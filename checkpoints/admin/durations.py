@@ -63,13 +63,6 @@ class Duration(forms.CharField):
             raise forms.ValidationError("That is more than ten years. Leave it empty for no limit.")
         return span
 
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        """Tell whether the duration differs, however it is written."""
-        try:
-            return bool(self.to_python(data) != initial)
-        except forms.ValidationError:
-            return True
-
 
 class Days(Duration):
     """A duration in whole days, stored as a number; a bare number means days."""
