@@ -32,6 +32,7 @@ register.simple_tag(icons.icon)
 register.simple_tag(topbar.address, name="url")
 register.simple_tag(line_diff.render, name="word_changes")
 register.simple_tag(files.address, name="artifacts_of")
+register.simple_tag(tree.render, name="state_tree")
 register.filter("file_words", files.words)
 register.simple_tag(Provenance.risk_mark, name="risk_mark")  # who set a card's risk: `{% risk_mark provenance card %}`
 register.simple_tag(Provenance.reasons_mark, name="reasons_mark")  # who gave the reasons for it
@@ -211,23 +212,6 @@ def unmarked(name: str) -> str:
 def pointer_label(pointer: str) -> SafeString:
     """Write a JSON Pointer for people."""
     return untrusted.line(untrusted.place(pointer))
-
-
-@register.simple_tag
-def state_tree(
-    state: Any,
-    notes: Mapping[str, str] | None = None,
-    open: Iterable[str] | None = None,
-    whole: str = "",
-    base: str = "",
-    artifacts: str = "",
-    lazy: bool = False,
-) -> SafeString:
-    """Render a saved state as a tree; see partials/tree.html."""
-    opened, files_at = set(open or ()), artifacts or ""
-    return tree.render(
-        state, notes=notes or {}, open=opened, whole=whole or "", base=base, files_at=files_at, lazy=lazy
-    )
 
 
 @register.filter

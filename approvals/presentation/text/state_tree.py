@@ -6,7 +6,7 @@ and linked: a closed branch that is too large for the page is fetched when it is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 from urllib.parse import quote
@@ -147,17 +147,20 @@ def branch(value: Any, *, pointer: str, whole: str, files_at: str = "") -> SafeS
 def render(
     state: Any,
     *,
-    notes: Mapping[str, str],
-    open: set[str],
-    whole: str,
+    notes: Mapping[str, str] | None = None,
+    open: Iterable[str] | None = None,
+    whole: str = "",
     base: str = "",
-    files_at: str = "",
+    artifacts: str = "",
     lazy: bool = False,
 ) -> SafeString:
-    """Render `state` as a tree, one top-level node a field. `base` is its place in what `whole` shows."""
+    """Render `state` as a tree, one top-level node a field. `base` is its place in what `whole` shows.
+
+    See partials/tree.html for the rest; a template gives "" for what its context lacks.
+    """
     if not isinstance(state, Mapping):
         state = dict(enumerate(state)) if isinstance(state, list) else {"value": state}
-    tree = StateTree(notes=notes, open=open, whole=whole, files_at=files_at, lazy=lazy)
+    tree = StateTree(notes=notes or {}, open=set(open or ()), whole=whole or "", files_at=artifacts or "", lazy=lazy)
     drawn, more = list(islice(state.items(), FIELDS)), len(state) - FIELDS
     nodes = [tree.node(str(name), value, json_pointer.join(base, str(name)), 0, bare=True) for name, value in drawn]
     rest = format_html("<ul>{}</ul>", tree.missing(more, base)) if more > 0 else ""

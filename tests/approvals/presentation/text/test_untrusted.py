@@ -335,7 +335,7 @@ def test_every_space_but_the_plain_one_is_marked_wherever_a_value_is_drawn(space
         tags.pinned, tags.pinned_amount, lambda value: tags.words(value, runs=True),
         lambda value: spelled_out.out([value]), lambda value: spelled_out.out([[[[value]]]]),
         lambda value: tags.value_of({"a": [value]}, ""),
-        lambda value: tags.untrusted_whole({"a": value}), lambda value: tags.state_tree({"to": value}),
+        lambda value: tags.untrusted_whole({"a": value}), lambda value: state_tree.render({"to": value}),
         lambda value: tags.untrusted_whole("x" * 9_000 + value + "y" * 9_000),
         lambda value: untrusted.render("x" * 9_000 + value + "y" * 9_000, value=True),
         lambda value: line_diff.render("rm", f"{value}\nx"),
@@ -376,7 +376,7 @@ ENDS = [
 DRAWN: list[Callable[[str], object]] = [
     tags.value_of, tags.untrusted_brief, tags.untrusted_whole, untrusted.exact, tags.pinned,
     tags.pinned_amount, lambda text: tags.words(text, runs=True), lambda text: spelled_out.out([text]),
-    lambda text: spelled_out.out({text: 1}), lambda text: tags.state_tree({"to": text}),
+    lambda text: spelled_out.out({text: 1}), lambda text: state_tree.render({"to": text}),
     lambda text: untrusted.plain(text, value=True),
 ]  # fmt: skip
 
