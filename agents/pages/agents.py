@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -207,46 +207,22 @@ def _known_or_404(request: HttpRequest, name: str) -> KnownAgent:
     return found[0]
 
 
-@dataclass(frozen=True, slots=True)
-class BarPart:
-    """A part of a bar: its start and its width, in percent of the bar as SVG takes it."""
-
-    status: str
-    number: int
-    start: str
-    width: str
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One bar of several, with the words and the number beside it."""
-
-    label: str
-    number: int
-    width: str
-
-
-def draw_ends(figures: AgentFigures) -> list[BarPart]:
-    """Return one bar of how runs ended; a status without runs gets no part."""
-    parts, start = list[BarPart](), 0.0
+def draw_ends(figures: AgentFigures) -> list[tuple[str, int, str, str]]:
+    """Return the parts of a bar of how runs ended: status, number, start and width, as SVG takes these two."""
+    parts, start = list[tuple[str, int, str, str]](), 0.0
     for status in ENDS:
         if number := figures.statuses.get(status, 0):
             width = 100 * number / figures.ended
-            parts.append(BarPart(status, number, f"{start:.2f}%", f"{width:.2f}%"))
+            parts.append((status, number, f"{start:.2f}%", f"{width:.2f}%"))
             start += width
     return parts
 
 
-def draw_waits(figures: AgentFigures) -> list[Bar]:
-    """Return a bar for each span of waiting for a decision, relative to the longest bar."""
-    labels = [str(words) for words, _ in SPANS.values()]
-    return bars(labels, list(figures.within.values())) if figures.decided else []
-
-
-def bars(labels: Sequence[str], numbers: Sequence[int]) -> list[Bar]:
-    """Return a bar for each number; the largest takes the whole width."""
-    most = max(numbers, default=0) or 1
-    return [Bar(label, number, f"{100 * number / most:.2f}%") for label, number in zip(labels, numbers, strict=True)]
+def draw_waits(figures: AgentFigures) -> list[tuple[str, int, str]]:
+    """Return label, number and width of a bar for each span of waiting for a decision."""
+    most = max(figures.within.values(), default=0) or 1
+    spans = [(str(SPANS[key][0]), number) for key, number in figures.within.items()] if figures.decided else []
+    return [(label, number, f"{100 * number / most:.2f}%") for label, number in spans]
 
 
 @dataclass(frozen=True, slots=True)
