@@ -151,24 +151,6 @@ class Story:
         names = [step.name for step in self.plan]
         return self.plan[names.index(self.run.next_step) :] if self.run.next_step in names else ()
 
-    def landed(self) -> dict[tuple[str, str], TimelineCheckpoint]:
-        """Map (base, step) of each saved step to its checkpoint.
-
-        A person's order at a recovery gate is a checkpoint of its own between the base of an effect and the
-        checkpoint with its result, so a base is looked for across those.
-        """
-        by_id = {saved.id: saved for saved in self.saved}
-        found: dict[tuple[str, str], TimelineCheckpoint] = {}
-        for saved in self.saved:
-            if saved.kind != "step":
-                continue
-            base: str | None = saved.parent
-            while base:
-                found.setdefault((base, saved.step), saved)
-                above = by_id.get(base)
-                base = above.parent if above and above.kind == "recovery" and above.step == saved.step else None
-        return found
-
     def reused(self) -> dict[str, list[int]]:
         """Map each execution to the numbers of the checkpoints that reused its output."""
         found: dict[str, list[int]] = {}

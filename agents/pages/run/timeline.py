@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agents.effects.fates import Fate, fates_of
+from agents.effects.fates import fates_of
 from agents.models import Failure
 from agents.pages.run import marks, rows
 from agents.pages.run.facts import Story, TimelineCheckpoint, TimelineFork, TimelineGate
@@ -102,7 +102,9 @@ class _PathWalk:
         self.story = story
         self.by_id = {saved.id: saved for saved in story.saved}
         self.gates: dict[str, list[TimelineGate]] = defaultdict(list)
-        self.fates = _landed(story)
+        # Each checkpoint that holds an effect's result.
+        effects = fates_of(story.effects, story.reused())
+        self.fates = {landing.hex: fate for fate in effects for landing in fate.effect.landings}
         self.failures: dict[tuple[str, str], list[Failure]] = defaultdict(list)
         self.refusals: dict[int, list[Failure]] = defaultdict(list)
         self.gap: TimelineRow | None = None  # the newest gap above: children of a removed checkpoint follow it
@@ -221,10 +223,3 @@ class _PathWalk:
             row = rows.of_planned(step, over=run.status in OVER or run.ending in OVER)
             yield row, LaneNode(row.key, parent, "ahead")
             parent = row.key
-
-
-def _landed(story: Story) -> dict[str, Fate]:
-    """Map each checkpoint to the fate of the effect that it records."""
-    landed = story.landed()
-    of = {(fate.effect.base, fate.effect.step): fate for fate in fates_of(story.effects, story.reused())}
-    return {landed[place].id: fate for place, fate in of.items() if place in landed}

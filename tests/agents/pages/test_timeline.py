@@ -234,7 +234,7 @@ def test_the_legend_explains_and_draws_every_mark_that_occurs_and_no_other() -> 
     assert [sign.word for sign in timeline.build(COMPLETED).legend] == ["ran"]
     back = [sign.word for sign in timeline.build(BACK).legend]
     assert back == ["ran", "rejected", "on an abandoned branch", "rewind", "held", "not yet"]
-    effects = (make_effect(4, "pay", "undone"),)
+    effects = (make_effect(4, "pay", "undone", landings=[UUID(int=5)]),)
     saved = [*REWOUND, make_saved(7, "propose", kind="reused", twin="3")]
     legend = timeline.build(make_story(saved, [1, 2, 6, 7], status="completed", effects=effects)).legend
     assert [sign.word for sign in legend] == ["ran", "reused", "undone", "on an abandoned branch", "rewind"]
