@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -43,16 +43,6 @@ KINDS = {
 NAMED = ("step", "gate", "asked", "answered", "reused", "skipped", "recovery", "reopen")
 
 
-class PathStep(NamedTuple):
-    """One checkpoint on the way: its number, its title, how it came to be, and how long it took."""
-
-    run: int
-    seq: int
-    name: str
-    mark: TimelineMark
-    took: str
-
-
 @private_get
 def page(request: HttpRequest, run_id: int) -> HttpResponse:
     """Compare two checkpoints, `?a=` and `?b=`: each by its number in this run, or as run.number."""
@@ -89,20 +79,18 @@ def comparison_context(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
 
 
 def _drawn_side(shown: comparison.ComparedCheckpoint) -> dict[str, Any]:
-    """Return one side for runs/comparison/side.html: its steps in the order in which they were saved."""
+    """Return one side for runs/comparison/side.html: its steps in the order in which they were saved.
+
+    To each step belong its title, how it came to be, and how long it took.
+    """
     outcomes, called = _outcomes_of(shown.steps), spec_of(shown.checkpoint.plan).title_of
     return {
-        "letter": shown.letter,
-        "run": shown.run,
-        "checkpoint": shown.checkpoint,
-        "steps": shown.steps,
-        "effects": shown.effects,
+        "shown": shown,
         "place": f"{shown.letter}: {shown.checkpoint.seq} of {shown.run}",
         "worked": format_duration(timedelta(microseconds=sum(step.took_us for step in shown.steps))),
         "path_steps": [
-            PathStep(
-                step.run_id,
-                step.seq,
+            (
+                step,
                 called(step.step if step.kind in NAMED else step.kind),
                 outcomes.get(step.id, marks.NOTHING_ASKED) if step.kind == "gate" else KINDS.get(step.kind, marks.RAN),
                 format_duration(timedelta(microseconds=step.took_us)) if step.took_us else "",
