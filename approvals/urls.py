@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from django.urls import path
 
+from approvals.assignments import claims
+from approvals.gates import questions, remarks
+
 from .views import (
     account,
     audit,
@@ -41,9 +44,9 @@ urlpatterns = [
     path("gates/<int:gate_id>/impacts/", impacts.create, name="gate_impacts"),
     path("gates/<int:gate_id>/forms/", forms.create, name="gate_forms"),
     path("gates/<int:gate_id>/looking/", conversation.looking, name="gate_looking"),
-    path("gates/<int:gate_id>/remarks/", conversation.create, name="gate_remarks"),
+    path("gates/<int:gate_id>/remarks/", conversation.create, {"say": remarks.remark}, name="gate_remarks"),
     path("gates/<int:gate_id>/people/", conversation.people, name="gate_people"),
-    path("gates/<int:gate_id>/questions/", conversation.ask, name="gate_questions"),
+    path("gates/<int:gate_id>/questions/", conversation.create, {"say": questions.ask}, name="gate_questions"),
     path("gates/<int:gate_id>/drafts/", drafts.create, name="gate_drafts"),
     path("gates/<int:gate_id>/reveals/", values.reveal, name="gate_reveals"),
     path("gates/<int:gate_id>/decisions/", decisions.create, name="decisions"),
@@ -59,9 +62,9 @@ urlpatterns = [
     path("account/notifications/", notifications.page, name="notifications"),
     path("account/notifications/settings/", notifications.change, name="notification-settings"),
     path("account/notifications/tests/", notifications.test, name="notification-tests"),
-    path("gates/<int:gate_id>/claims/", desk.claim, name="gate_claims"),
-    path("gates/<int:gate_id>/releases/", desk.release, name="gate_releases"),
-    path("gates/<int:gate_id>/takeovers/", desk.take_over, name="gate_takeovers"),
+    path("gates/<int:gate_id>/claims/", desk.change_claim, {"order": claims.claim}, name="gate_claims"),
+    path("gates/<int:gate_id>/releases/", desk.change_claim, {"order": claims.release}, name="gate_releases"),
+    path("gates/<int:gate_id>/takeovers/", desk.change_claim, {"order": claims.take_over}, name="gate_takeovers"),
     path("gates/<int:gate_id>/hand-over/", desk.show_choices, name="gate_hand_over"),
     path("gates/<int:gate_id>/reassignments/", desk.hand_over, name="gate_reassignments"),
     path("account/away/", away.page, name="away"),

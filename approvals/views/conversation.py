@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from approvals.errors import Invalid
-from approvals.gates import mentions, questions, remarks
+from approvals.gates import mentions
 from approvals.models import Looking
 from checkpoints.postgresql.sql import make_storable
 
@@ -20,18 +20,8 @@ LONGEST = 60  # characters of the beginning of a name
 
 
 @gate_post
-def create(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """Record a comment at the gate."""
-    return _said(request, gate_id, remarks.remark)
-
-
-@gate_post
-def ask(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """Put a question to the gate's agent."""
-    return _said(request, gate_id, questions.ask)
-
-
-def _said(request: HttpRequest, gate_id: int, say: Callable[..., object]) -> HttpResponse:
+def create(request: HttpRequest, gate_id: int, say: Callable[..., object]) -> HttpResponse:
+    """Record a comment at the gate, or put a question to its agent."""
     page = page_or_404(request, gate_id)
     try:
         say(page.gate, by=page.user, text=request.POST.get("text", ""), key=request.POST.get("key", ""))

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 
-from approvals.assignments import claims, reassigning
+from approvals.assignments import reassigning
 from approvals.assignments.errors import DeskRefused, MayNot, NotAsked
 from approvals.presentation.gate_page.page import GatePage
 
@@ -19,24 +19,8 @@ from .gates import show
 
 
 @gate_post
-def claim(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """Claim the gate for the reader."""
-    return _answer(request, gate_id, claims.claim)
-
-
-@gate_post
-def release(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """End the reader's claim."""
-    return _answer(request, gate_id, claims.release)
-
-
-@gate_post
-def take_over(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """Take somebody's claim over."""
-    return _answer(request, gate_id, claims.take_over)
-
-
-def _answer(request: HttpRequest, gate_id: int, order: Callable[..., None]) -> HttpResponse:
+def change_claim(request: HttpRequest, gate_id: int, order: Callable[..., None]) -> HttpResponse:
+    """Claim the gate for the reader, release it, or take somebody's claim over."""
     page = page_or_404(request, gate_id)
     try:
         order(page.gate, by=page.user)
