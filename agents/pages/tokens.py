@@ -17,8 +17,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import Group, User
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
-from django.shortcuts import redirect, render
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 
@@ -66,10 +66,7 @@ def create(request: HttpRequest) -> HttpResponse:
 def revoke(request: HttpRequest, token: int) -> HttpResponse:
     """Revoke the token. Nothing happens if it is already revoked."""
     reader = reader_of(request)
-    found = Token.objects.filter(user=reader, pk=token).first()
-    if found is None:
-        raise Http404("No such token")
-    tokens.revoke(found, by=actors.of_user(reader))
+    tokens.revoke(get_object_or_404(Token, user=reader, pk=token), by=actors.of_user(reader))
     return redirect("tokens")
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
 
@@ -49,9 +49,7 @@ def create(request: HttpRequest) -> HttpResponse:
 @private_post
 def end(request: HttpRequest, delegation: int) -> HttpResponse:
     """End one of the reader's own times away."""
-    mine = Delegation.objects.filter(pk=delegation, person=reader_of(request)).first()
-    if mine is None:
-        raise Http404("No such time away")
+    mine = get_object_or_404(Delegation, pk=delegation, person=reader_of(request))
     away.end(mine, by=reader_of(request))
     return HttpResponseRedirect(reverse("away"), status=303)
 

@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 
 from approvals.decisions.bulk import orders
@@ -109,11 +109,7 @@ def progress(request: HttpRequest) -> HttpResponse:
 
 
 def _own_or_404(request: HttpRequest, number: str) -> BulkOrder:
-    known = number_in(number)
-    order = BulkOrder.objects.filter(user=reader_of(request), pk=known).first() if known is not None else None
-    if order is None:
-        raise Http404("No such bulk decision")
-    return order
+    return get_object_or_404(BulkOrder, user=reader_of(request), pk=number_in(number))
 
 
 def numbers_in(said: list[str]) -> list[int]:

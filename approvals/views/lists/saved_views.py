@@ -6,8 +6,8 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 
 from approvals.live.page_frame import reach_of
@@ -60,9 +60,7 @@ def create(request: HttpRequest) -> HttpResponse:
 @private_post
 def change(request: HttpRequest, view_id: int) -> HttpResponse:
     """Rename one of the reader's own views, share it, or open the inbox with it; with `remove`, remove it."""
-    view = SavedView.objects.filter(user=reader_of(request), pk=view_id).first()
-    if view is None:
-        raise Http404("No such view")
+    view = get_object_or_404(SavedView, user=reader_of(request), pk=view_id)
     if "remove" in request.POST:
         view.delete()
         return HttpResponseRedirect(reverse("views"), status=303)
