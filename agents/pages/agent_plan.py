@@ -8,28 +8,19 @@ from the same row, share one: a loop has a dozen.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from agents.pages.run.lanes import BARS, CURVE, FIRST, LINE, MIDDLE, NODE, STRIDE, join_parts
+from agents.pages.run.lanes import BARS, CURVE, FIRST, LINE, MIDDLE, NODE, STRIDE, choose_lanes, join_parts
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
 Kind = Literal["main", "rejected", "fork"]
 ALLOWS, BACK, JUMP = "allows", "back", "jumps"
 LOOKS: dict[str, Kind] = {ALLOWS: "main", BACK: "rejected", JUMP: "fork"}
-
-
-@dataclass(frozen=True, slots=True)
-class PlanEdge:
-    """An edge from one row to another, by their indexes."""
-
-    kind: str
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,63 +35,32 @@ class SharedEdges:
         return self.stops[0], self.stops[-1]
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnStep:
-    """One step with its slice of the drawing, and its options in words."""
-
-    step: StepSpec
-    number: int
-    svg: SafeString
-    words: tuple[str, ...]
-
-
-def ways(plan: PlanSpec) -> list[PlanEdge]:
-    """Return the edges of the plan except those to the next step."""
+def ways(plan: PlanSpec) -> Iterator[tuple[str, int, int]]:
+    """Yield the edges of the plan except those to the next step: the kind, and the rows it leads from and to."""
     at = {step.name: number for number, step in enumerate(plan.steps)}
-    found: list[PlanEdge] = []
     for number, step in enumerate(plan.steps):
-        found += [PlanEdge(ALLOWS, number, at[name]) for name in step.allows if name in at]
-        found += [PlanEdge(BACK, number, at[name]) for name in (step.on_reject,) if name in at]
-        others = (*step.jumps, step.then, step.on_expire, step.catch)
-        found += [PlanEdge(JUMP, number, at[name]) for name in dict.fromkeys(others) if name in at]
-    return found
+        jumps = dict.fromkeys((*step.jumps, step.then, step.on_expire, step.catch))
+        for kind, names in ((ALLOWS, step.allows), (BACK, (step.on_reject,)), (JUMP, jumps)):
+            yield from ((kind, number, at[name]) for name in names if name in at)
 
 
-def trunks(edges: list[PlanEdge]) -> list[SharedEdges]:
+def trunks(edges: Sequence[tuple[str, int, int]]) -> list[SharedEdges]:
     """Group the edges that may share a lane."""
-    ends = Counter((way.kind, way.end) for way in edges)
+    ends = Counter((kind, end) for kind, _, end in edges)
     together: dict[tuple[str, bool, int], set[int]] = {}
-    for way in edges:
-        joins = ends[way.kind, way.end] > 1
-        stops = together.setdefault((way.kind, joins, way.end if joins else way.start), set())
-        stops |= {way.start, way.end}
+    for kind, start, end in edges:
+        joins = ends[kind, end] > 1
+        together.setdefault((kind, joins, end if joins else start), set()).update((start, end))
     return [SharedEdges(kind, tuple(sorted(stops))) for (kind, _, _), stops in together.items()]
 
 
-def lanes(shared: list[SharedEdges]) -> list[int]:
-    """Return a lane for each; 1 is the first beside the main one."""
-    taken: list[list[tuple[int, int]]] = []
-    placed = []
-    for trunk in shared:
-        first, last = trunk.rows
-        free = (n for n, spans in enumerate(taken) if all(last < a or b < first for a, b in spans))
-        lane = next(free, len(taken))
-        if lane == len(taken):
-            taken.append([])
-        taken[lane].append((first, last))
-        placed.append(lane + 1)
-    return placed
-
-
-def draw_steps(plan: PlanSpec) -> tuple[list[DrawnStep], int]:
-    """Return every step with its slice, and the number of lanes."""
-    found = trunks(ways(plan))
-    placed = lanes(found)
-    rows = [
-        DrawnStep(step, number + 1, _slice(plan, number, list(zip(found, placed, strict=True))), tuple(_words(step)))
-        for number, step in enumerate(plan.steps)
-    ]
-    return rows, max(placed, default=0) + 1
+def draw_steps(plan: PlanSpec) -> tuple[list[tuple[StepSpec, SafeString, list[str]]], int]:
+    """Return every step with its slice of the drawing and its options in words, and the number of lanes."""
+    found = trunks(list(ways(plan)))
+    lanes = choose_lanes([(first, last + 1) for first, last in (trunk.rows for trunk in found)])  # no two meet in a row
+    placed = list(zip(found, lanes, strict=True))
+    rows = [(step, _slice(plan, number, placed), list(_words(step))) for number, step in enumerate(plan.steps)]
+    return rows, max(lanes, default=0) + 1
 
 
 def _slice(plan: PlanSpec, row: int, placed: list[tuple[SharedEdges, int]]) -> SafeString:

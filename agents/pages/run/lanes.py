@@ -47,33 +47,19 @@ class LaneNode:
     on_hold: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LaneLine:
-    """A vertical line: `top` and `bottom` are SVG lengths within the row."""
-
-    kind: Kind
-    x: int
-    top: str
-    bottom: str
-
-
-@dataclass(frozen=True, slots=True)
-class LaneCurve:
-    """A line that changes its lane, as SVG path data."""
-
-    kind: Kind
-    d: str
-
-
 @dataclass(slots=True)
 class LaneSlice:
-    """The part of the graph that one row draws, and the place of its own node."""
+    """The part of the graph that one row draws, and the place of its own node.
+
+    `lines` are vertical: kind, x, and both ends as SVG lengths within the row. `curves` change their lane: kind, and
+    SVG path data.
+    """
 
     lane: int
     x: int
     on_hold: bool = False
-    lines: list[LaneLine] = field(default_factory=list)
-    curves: list[LaneCurve] = field(default_factory=list)
+    lines: list[tuple[Kind, int, str, str]] = field(default_factory=list)
+    curves: list[tuple[Kind, str]] = field(default_factory=list)
 
 
 def lay_out(nodes: Sequence[LaneNode]) -> list[LaneSlice]:
@@ -99,7 +85,7 @@ def _lanes(nodes: Sequence[LaneNode], at: dict[str, int]) -> list[int]:
     ends = {node.abandoned_tip: row for row, node in enumerate(nodes) if node.abandoned_tip}
     lanes: list[int] = []
     chain_of: dict[str, int] = {}  # row key -> index of its chain
-    spans: list[list[int]] = []  # chain -> [lane, row it leaves, row it ends in]
+    spans: list[list[int]] = []  # chain -> [row it leaves, row it ends in]
     tips: list[str] = []
     for row, node in enumerate(nodes):
         if node.kind in ("main", "ahead"):
@@ -108,20 +94,22 @@ def _lanes(nodes: Sequence[LaneNode], at: dict[str, int]) -> list[int]:
         chain = chain_of.get(node.parent, -1)
         if chain < 0 or tips[chain] != node.parent or node.kind == "fork":
             chain = len(spans)
-            spans.append([0, at.get(node.parent, -1), row])
+            spans.append([at.get(node.parent, -1), row])
             tips.append(node.key)
         chain_of[node.key], tips[chain] = chain, node.key
-        spans[chain][2] = ends.get(node.key, row)
+        spans[chain][1] = ends.get(node.key, row)
         lanes.append(-chain - 1)
-    _place(spans)
-    return [spans[-mark - 1][0] if mark < 0 else 0 for mark in lanes]
+    chosen = choose_lanes(spans)
+    return [chosen[-mark - 1] if mark < 0 else 0 for mark in lanes]
 
 
-def _place(spans: list[list[int]]) -> None:
-    """Write into each span the first lane beside the main one that no overlapping earlier span has."""
-    for index, span in enumerate(spans):
-        taken = {other[0] for other in spans[:index] if other[1] < span[2] and span[1] < other[2]}
-        span[0] = next(lane for lane in range(1, len(spans) + 1) if lane not in taken)
+def choose_lanes(spans: Sequence[Sequence[int]]) -> list[int]:
+    """Return for each span of rows the first lane beside the main one that no overlapping earlier span has."""
+    chosen: list[int] = []
+    for start, end in spans:
+        taken = {lane for lane, (first, last) in zip(chosen, spans, strict=False) if first < end and start < last}
+        chosen.append(next(lane for lane in range(1, len(spans) + 1) if lane not in taken))
+    return chosen
 
 
 def _draw_edge(slices: list[LaneSlice], start: int, end: int, kind: Kind) -> None:
@@ -130,26 +118,26 @@ def _draw_edge(slices: list[LaneSlice], start: int, end: int, kind: Kind) -> Non
     if start >= 0:
         origin = slices[start]
         if origin.lane == target.lane:
-            origin.lines.append(LaneLine(kind, target.x, str(MIDDLE + 4 if origin.on_hold else MIDDLE), "100%"))
+            origin.lines.append((kind, target.x, str(MIDDLE + 4 if origin.on_hold else MIDDLE), "100%"))
         else:
             middle = (MIDDLE + BEND) // 2
             bend = f"M{origin.x} {MIDDLE}C{origin.x} {middle + 6} {target.x} {middle - 6} {target.x} {BEND}"
-            origin.curves.append(LaneCurve(kind, bend))
-            origin.lines.append(LaneLine(kind, target.x, str(BEND), "100%"))
+            origin.curves.append((kind, bend))
+            origin.lines.append((kind, target.x, str(BEND), "100%"))
     for passed in slices[start + 1 : end]:
-        passed.lines.append(LaneLine(kind, target.x, "0", "100%"))
-    target.lines.append(LaneLine(kind, target.x, "0", str(MIDDLE - 3 if target.on_hold else MIDDLE)))
+        passed.lines.append((kind, target.x, "0", "100%"))
+    target.lines.append((kind, target.x, "0", str(MIDDLE - 3 if target.on_hold else MIDDLE)))
 
 
 def _draw_return(slices: list[LaneSlice], tip: int, end: int) -> None:
     """Draw the dashed line from the tip of an abandoned branch to the rewind that left it."""
     origin, target = slices[tip], slices[end]
-    origin.lines.append(LaneLine("back", origin.x, str(MIDDLE + 7), "100%"))
+    origin.lines.append(("back", origin.x, str(MIDDLE + 7), "100%"))
     for passed in slices[tip + 1 : end]:
-        passed.lines.append(LaneLine("back", origin.x, "0", "100%"))
+        passed.lines.append(("back", origin.x, "0", "100%"))
     side = 8 if origin.x > target.x else -8
     bend = f"{origin.x} {MIDDLE - 4} {origin.x - side // 2} {MIDDLE} {target.x + side} {MIDDLE}"
-    target.curves.append(LaneCurve("back", f"M{origin.x} 0C{bend}"))
+    target.curves.append(("back", f"M{origin.x} 0C{bend}"))
 
 
 def join_parts(parts: Iterable[SafeString]) -> SafeString:
@@ -160,8 +148,8 @@ def join_parts(parts: Iterable[SafeString]) -> SafeString:
 
 def draw_slice(piece: LaneSlice, shape: str) -> SafeString:
     """Draw the lines that pass through, the curves that leave, and the row's mark."""
-    parts = [format_html(LINE, line.kind, line.x, line.x, line.top, line.bottom) for line in piece.lines]
-    parts += [format_html(CURVE, curve.kind, curve.d) for curve in piece.curves]
+    parts = [format_html(LINE, kind, x, x, top, bottom) for kind, x, top, bottom in piece.lines]
+    parts += [format_html(CURVE, kind, path) for kind, path in piece.curves]
     bars = format_html(BARS, piece.x - 11, piece.x - 11)
     return join_parts([*parts, bars if shape == "held" else _mark(shape, piece.x, MIDDLE)])
 
@@ -173,6 +161,6 @@ def draw_sign(shape: str) -> SafeString:
 
 
 def _mark(shape: str, x: int, y: int) -> SafeString:
-    node = format_html(NODE, shape, x, y, marks.radius(shape))
+    node = format_html(NODE, shape, x, y, marks.RADIUS.get(shape, 5.5))
     glyph = marks.glyph(shape, x, y)
     return format_html("{}" + GLYPH, node, marks.TONES.get(shape, ""), glyph) if glyph else node

@@ -66,6 +66,7 @@ OUTCOMES = {
     "withdrawn": WITHDRAWN,
 }
 
+# Of a node in px, where it is not 5.5.
 RADIUS = {"fork": 4.5, "ahead": 5.0, "gone": 4.0} | dict.fromkeys(
     ("rewind", "edit", "rejected", "failed", "undone", "refused", "repair"), 6.5
 )
@@ -97,11 +98,6 @@ TONES = {
 def abandoned_mark(mark: TimelineMark) -> TimelineMark:
     """Return the mark for an abandoned branch, where a step that ran is drawn fainter."""
     return replace(mark, shape="rejected-ran") if mark.shape == "ran" else mark
-
-
-def radius(shape: str) -> float:
-    """Return the node's radius in px."""
-    return RADIUS.get(shape, 5.5)
 
 
 def glyph(shape: str, x: int, y: int = 18) -> str:

@@ -227,7 +227,7 @@ def test_a_branch_that_ended_at_a_withdrawn_gate_comes_back_from_that_gate() -> 
     drawn = timeline.build(make_story(saved, [1, 2, 4], status="running", next_step="propose", gates=(withdrawn,)))
     gate = next(row for row in drawn.rows if row.name == "Review")
     assert (gate.piece.lane, gate.abandoned) == (1, True)
-    assert [line.kind for line in gate.piece.lines if line.top == "25"] == ["back"]
+    assert [kind for kind, _, top, _ in gate.piece.lines if top == "25"] == ["back"]
 
 
 def test_the_legend_explains_and_draws_every_mark_that_occurs_and_no_other() -> None:
@@ -319,7 +319,7 @@ def test_a_refused_output_has_a_row_of_its_own_from_which_the_repair_comes_back(
         Remark("by in_budget:", "Over the budget by 12."),
         Remark("by in_time:", "Over the budget by 12."),
     ]
-    assert [line.kind for line in row.piece.lines if line.top == "25"] == ["back"]
+    assert [kind for kind, _, top, _ in row.piece.lines if top == "25"] == ["back"]
     assert not row_at(story, 4).failures
 
 
