@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agents.definition import registry
 from agents.definition.agent import Agent
-from agents.effects.fates import Fate, Remark, TimelineMark, fates_of
+from agents.effects.fates import Remark, TimelineMark, fates_of
 from agents.effects.ledger import LedgerRow
 from agents.pages.run.facts import Called
 from agents.pages.run.story import RunScene
 from approvals.english import quote_titles
 from checkpoints.models import Run
-from checkpoints.runs.plans import StepSpec, in_words
+from checkpoints.runs.plans import in_words
 
 EFFECTS = 40  # the newest, drawn at once
 
@@ -29,25 +29,6 @@ class EffectLine:
     key: str = ""
     data_status: str = "done"
     remarks: tuple[Remark, ...] = ()
-
-
-def table(
-    ledger: Sequence[Fate],
-    landed: Mapping[tuple[str, str], int],
-    remaining: Sequence[StepSpec],
-    called: Called = in_words,
-) -> list[EffectLine]:
-    """List the rows in the order in which they were intended. `landed` maps (base, step) to the checkpoint's number."""
-    rows = [_row(fate, landed.get((fate.effect.base, fate.effect.step), 0), called) for fate in ledger]
-    for step in remaining:
-        waits = "waits for the gate" if step.guarded else "not yet"
-        rows.append(EffectLine(called(step.name), TimelineMark("", "ahead", "clock", waits), data_status="ahead"))
-    return rows
-
-
-def _row(fate: Fate, seq: int, called: Called) -> EffectLine:
-    done = fate.effect
-    return EffectLine(called(done.step), fate.mark, seq, done.key, done.status, tuple(fate.remarks()))
 
 
 def list_staying(effects: Sequence[LedgerRow], called: Called = in_words) -> list[str]:
@@ -131,11 +112,18 @@ def effects_context(scene: RunScene, *, everything: bool = False) -> dict[str, A
     under_way = {done.step for done in scene.story.effects if done.base == scene.story.head}
     known = fates_of(scene.story.effects, scene.story.reused())
     drawn = known if everything else known[-EFFECTS:]
-    # The checkpoint that first saved a step; those that reused its result later are listed beside it.
-    landed = {(row.base, row.step): row.landed[0] for row in scene.story.effects if row.landed}
     called = scene.story.called
-    ahead = [step for step in steps if step.kind == "effect" and step.name not in under_way]
-    rows = table(drawn, landed, ahead, called)
+    # The checkpoint that first saved a step; those that reused its result later are listed beside it.
+    rows = [
+        EffectLine(
+            called(fate.effect.step), fate.mark, next(iter(fate.effect.landed), 0), fate.effect.key, fate.effect.status,
+            tuple(fate.remarks()),
+        ) for fate in drawn
+    ]  # fmt: skip
+    for step in steps:
+        if step.kind == "effect" and step.name not in under_way:
+            waits = "waits for the gate" if step.guarded else "not yet"
+            rows.append(EffectLine(called(step.name), TimelineMark("", "ahead", "clock", waits), data_status="ahead"))
     to_settle = settling(scene.story.effects, called)
     return {
         "run": scene.run, "effects": rows, "effects_cut": len(known) if len(drawn) < len(known) else 0,
