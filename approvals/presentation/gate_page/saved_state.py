@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -127,16 +127,10 @@ def hidden_in(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     return said
 
 
-def _texts(value: Any) -> list[str]:
-    """List every text in a JSON value, keys included."""
-    found, left = [], [value]
-    while left:
-        each = left.pop()
-        if isinstance(each, str):
-            found.append(each)
-        elif isinstance(each, dict):
-            left.extend(each.keys())
-            left.extend(each.values())
-        elif isinstance(each, (list, tuple)):
-            left.extend(each)
-    return found
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text in a JSON value, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list, tuple)):
+        for inner in [*value, *value.values()] if isinstance(value, dict) else value:
+            yield from _texts(inner)
