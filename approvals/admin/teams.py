@@ -17,15 +17,12 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db import models
 from django.db.models import Count
 from django.http import HttpRequest
-from django.urls import reverse
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 
 from checkpoints import actors
 from checkpoints.access import permissions as may
 from checkpoints.access.permissions import IN_TEAMS as IN_TEAMS
 from checkpoints.access.permissions import is_superuser
-from checkpoints.admin.base import Mixed, ModelForm
+from checkpoints.admin.base import Mixed, ModelForm, make_list_link
 from checkpoints.events import event_log
 
 # Permission -> what it allows staff to do for every team, in the administration.
@@ -183,6 +180,7 @@ class TeamAdmin(AuditedAdmin, GroupAdmin):
     search_fields = ("name",)
     ordering = ("name",)
     actions = None
+    runs = make_list_link("checkpoints_run", "its runs", team__id__exact="pk")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Let only a superuser make a team: others could make themselves reviewers."""
@@ -205,11 +203,6 @@ class TeamAdmin(AuditedAdmin, GroupAdmin):
     def allowed(self, team: Group) -> str:
         there = {name_of_permission(permission) for permission in team.permissions.all()}  # read with the list
         return describe_permissions(there, IN_TEAMS)
-
-    @admin.display(description="runs")
-    def runs(self, team: Group) -> SafeString:
-        address = reverse("admin:checkpoints_run_changelist")
-        return format_html('<a href="{}?team__id__exact={}">its runs</a>', address, team.pk)
 
     def state(self, obj: Group) -> dict[str, Any]:
         """Return its name, what its members may do, and who they are."""
