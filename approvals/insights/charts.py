@@ -32,11 +32,6 @@ _STYLE = Style(label_font_size=LABEL, major_label_font_size=LABEL, value_font_si
 Marks = Sequence[tuple[float | None, str]]  # a number, None for a gap, and the address of its gates; "" for no link
 
 
-def bars(names: Sequence[str], series: Mapping[str, Marks]) -> SafeString:
-    """Draw standing bars, the series stacked on each other."""
-    return _draw_chart(pygal.StackedBar, names, series, height=HEIGHT)
-
-
 def lying_bars(names: Sequence[str], series: Mapping[str, Marks]) -> SafeString:
     """Draw lying bars, the first name on top, the series stacked on each other."""
     short = [name if len(name) <= NAME else name[: NAME - 1] + "…" for name in reversed(names)]

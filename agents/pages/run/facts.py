@@ -66,7 +66,6 @@ class TimelineGate:
     step: str
     kind: str
     status: str
-    title: str
     opened_at: datetime
     closed_at: datetime | None = None
     deadline: datetime | None = None

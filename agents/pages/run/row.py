@@ -33,7 +33,7 @@ _GATES = "FROM approvals_gate g WHERE g.run_id = r.id AND g.status = 'open' AND 
 _CHILDREN = f"""
 'children', (
   SELECT jsonb_agg(to_jsonb(c)) FROM (
-    SELECT r.id AS run, r.title, r.status, r.reason, r.next_step, p.agent, l.step, l.ordered, l.held AS awaits_turn,
+    SELECT r.id AS run, r.title, r.status, r.reason, r.next_step, p.agent, l.step, l.ordered,
       r.frozen_at IS NOT NULL AS frozen, p.external,
       (SELECT coalesce(jsonb_agg(seq), '[]') FROM checkpoints_checkpoint
         WHERE id = ANY(l.landings) AND run_id = l.parent_id) AS landed,
@@ -117,7 +117,6 @@ class StartedRun:
     next_step: str
     step: str
     ordered: str
-    awaits_turn: bool
     frozen: bool
     external: bool  # its program is elsewhere: titles and reasons are that program's words
     landed: Sequence[int] = ()

@@ -206,7 +206,6 @@ def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[T
             step=gate.step,
             kind=gate.kind,
             status=gate.status,
-            title=gate.title,
             opened_at=gate.opened_at,
             closed_at=gate.closed_at,
             deadline=gate.deadline,

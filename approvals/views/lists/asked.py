@@ -102,10 +102,6 @@ class InboxFilters:
         more = {"view": str(self.view.pk)} if self.view else {}
         return urlencode({**self.said, **more, **({"after": after} if after else {})})
 
-    def without(self, name: str) -> str:
-        """Write the query without one of these filters."""
-        return urlencode({each: value for each, value in self.said.items() if each != name})
-
 
 @dataclass(frozen=True, kw_only=True)
 class OwnLists:

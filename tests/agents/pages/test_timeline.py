@@ -53,7 +53,7 @@ def make_saved(
 def make_gate(base: int, **more: Any) -> TimelineGate:
     """A gate at `review` on the state of the checkpoint `base`, open for 25 minutes."""
     facts: dict[str, Any] = {
-        "id": base, "base": key(base), "step": "review", "kind": "review", "status": "open", "title": "Refund?",
+        "id": base, "base": key(base), "step": "review", "kind": "review", "status": "open",
         "opened_at": NOON - timedelta(minutes=25),
     }  # fmt: skip
     return TimelineGate(**(facts | more))
