@@ -197,7 +197,7 @@ def compared(request: HttpRequest, known: KnownAgent) -> dict[str, Any] | None:
         return None
     before, after = spec_of(a), spec_of(b)
     rows = patch.list_changes(before.state_schema, after.state_schema)
-    return {"a": a, "b": b, "steps": changed_steps(before, after), "rows": rows}
+    return {"a": a, "b": b, "steps": list(changed_steps(before, after)), "rows": rows}
 
 
 def _known_or_404(request: HttpRequest, name: str) -> KnownAgent:
@@ -274,25 +274,15 @@ def required_schema(schema: Schema) -> dict[str, Any]:
     return {"type": "object", "properties": parts, "required": list(parts), "$defs": schema.get("$defs", {})}
 
 
-@dataclass(frozen=True, slots=True)
-class StepChange:
-    """One step that was "added", "removed" or "changed", and how."""
-
-    step: str
-    kind: str
-    words: str = ""
-
-
-def changed_steps(before: PlanSpec, after: PlanSpec) -> list[StepChange]:
-    """Return the changes: removed steps first, then by the newer plan."""
+def changed_steps(before: PlanSpec, after: PlanSpec) -> Iterator[tuple[str, str, str]]:
+    """Yield each changed step, its change and how it differs: removed steps first, then by the newer plan."""
     old, new = ({step.name: step for step in plan.steps} for plan in (before, after))
-    found = [StepChange(name, "removed") for name in old if name not in new]
+    yield from ((name, "removed", "") for name in old if name not in new)
     for name, step in new.items():
         if name not in old:
-            found.append(StepChange(name, "added"))
+            yield name, "added", ""
         elif words := ", ".join(_different(old[name], step)):
-            found.append(StepChange(name, "changed", words))
-    return found
+            yield name, "changed", words
 
 
 def _different(before: StepSpec, after: StepSpec) -> Iterator[str]:
