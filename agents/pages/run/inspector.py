@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -51,15 +51,6 @@ class PickedCheckpoint:
         chosen = {"at": self.at, "view": view, "to": self.to, "before": self.before, "all": self.all} | more
         result = urlencode({name: value for name, value in chosen.items() if value})
         return f"?{result}" if result else ""
-
-
-@dataclass(frozen=True, slots=True)
-class InspectorChoice:
-    """One view of a checkpoint."""
-
-    label: str
-    picked: PickedCheckpoint
-    current: bool
 
 
 def picked_of(request: HttpRequest) -> PickedCheckpoint:
@@ -172,22 +163,23 @@ def _contents(checkpoint: Checkpoint, against: Checkpoint | None) -> dict[str, A
 
 def _choices(
     run: Run, checkpoint: Checkpoint, parent: Checkpoint | None, picked: PickedCheckpoint
-) -> list[InspectorChoice]:
-    """List the views: the difference to the parent, to the branch that a rewind left, and the whole state."""
+) -> Iterator[tuple[str, PickedCheckpoint, bool]]:
+    """Yield the views: the difference to the parent, to the branch that a rewind left, and the whole state.
+
+    For each its label, what it picks, and whether it is the present one.
+    """
     at = PickedCheckpoint(at=checkpoint.seq)
-    choices = []
     if parent:
         origin = f"its origin in R-{parent.run_id}"
         label = f"Difference to {parent.seq if parent.run_id == run.pk else origin}"
-        choices.append(InspectorChoice(label, at, picked.view == "changes" and not picked.to))
+        yield label, at, picked.view == "changes" and not picked.to
     left = checkpoint.seq - 1
     if parent and parent.run_id == run.pk and parent.seq != left:
         label = f"Difference to {left}, on the abandoned branch"
-        choices.append(InspectorChoice(label, replace(at, to=left), picked.to == left))
+        yield label, replace(at, to=left), picked.to == left
     elif picked.to:
-        choices.append(InspectorChoice(f"Difference to {picked.to}", picked, picked.view == "changes"))
-    choices.append(InspectorChoice("Whole state", replace(at, view="state"), picked.view == "state"))
-    return choices
+        yield f"Difference to {picked.to}", picked, picked.view == "changes"
+    yield "Whole state", replace(at, view="state"), picked.view == "state"
 
 
 def format_size(count: int) -> str:
