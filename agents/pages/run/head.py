@@ -155,18 +155,7 @@ def _counted_as(done: LedgerRow) -> str:
     return "unsettled" if done.status == "done" and done.unsettled else done.status
 
 
-@dataclass(frozen=True, slots=True)
-class AgentWords:
-    """Figures as the head draws them, and the agent's result."""
-
-    cells: Sequence[HeadCell] = ()
-    result: str = ""
-
-
-NOTHING = AgentWords()
-
-
-def read_figures(run: Run) -> AgentWords:
+def read_figures(run: Run) -> tuple[Sequence[HeadCell], str]:
     """Return the agent's figures and result; nothing if it has none, or its version is not deployed here.
 
     The agent's code is its author's, and may read the state of an older version: if it fails, the page is
@@ -176,7 +165,7 @@ def read_figures(run: Run) -> AgentWords:
     ended = run.status not in Run.LIVE
     metered, ends = _tells(agent, "meters"), ended and _tells(agent, "result")
     if agent is None or run.head is None or not (metered or ends):
-        return NOTHING
+        return (), ""
     try:
         saved = store.load_checkpoint(run.head).state
         state = agent.State.model_validate(saved, by_name=True, by_alias=False)
@@ -187,12 +176,12 @@ def read_figures(run: Run) -> AgentWords:
             return str(redact.scrubbed(str(text), secrets))
 
         cells = [HeadCell(*map(clean, meter[:3])) for meter in agent.meters(state)][:MOST] if metered else []
-        return AgentWords(cells, clean(agent.result(state)) if ends else "")
+        return cells, clean(agent.result(state)) if ends else ""
     except CheckpointError:
-        return NOTHING  # another part of the page reports it
+        return (), ""  # another part of the page reports it
     except Exception:
         log.exception("run.not_told", run=run.pk)
-        return NOTHING
+        return (), ""
 
 
 def _tells(agent: type[Agent] | None, name: str) -> bool:

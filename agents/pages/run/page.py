@@ -42,11 +42,11 @@ def context_of(
         context = inspector_context(run, picked, reader=reader, known=scene.known, events=scene.events, **how)
     elif looked := checkpoint_among(scene.known, run, picked.at):
         context = {"checkpoint": looked[0]} | notes_context(looked[0], reader, scene.events)
-    words = read_figures(run)
-    context |= head_context(scene, words.cells) | timeline_context(scene, picked)
+    cells, result = read_figures(run)
+    context |= head_context(scene, cells) | timeline_context(scene, picked)
     if run.status in Run.LIVE and spec_of(run.plan).signals:
         context["may_signal"] = signals.may_send(run, reader)
-    context |= {"spoken": Spoken.objects.of(run), "result": words.result}
+    context |= {"spoken": Spoken.objects.of(run), "result": result}
     context |= children_context(scene) | effects_context(scene, everything=bool(picked.all))
     context |= events_context(run, ActivityFilters(), activity.of_events(scene.events, run))
     if run.frozen and (seq := last_good(run.pk)):
@@ -82,10 +82,9 @@ def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
 def spoken(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show the progress that the running step reports."""
     run = run_or_404(request, run_id)
-    words = read_figures(run)
-    return render(
-        request, "runs/run/live_output.html", {"run": run, "spoken": Spoken.objects.of(run), "result": words.result}
-    )
+    _, result = read_figures(run)
+    context = {"run": run, "spoken": Spoken.objects.of(run), "result": result}
+    return render(request, "runs/run/live_output.html", context)
 
 
 @private_get
