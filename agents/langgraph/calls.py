@@ -38,8 +38,8 @@ from checkpoints.values import digests
 from checkpoints.values.patch import are_same
 
 from .bridge import Bridge
-from .position import SINCE
 from .questions import as_json
+from .validity import SINCE
 
 Result = TypeVar("Result")
 _here: ContextVar[tuple[Bridge, int] | None] = ContextVar("holdpoint_superstep", default=None)

@@ -20,7 +20,7 @@ from agents.definition.feedback import ANSWER
 from agents.errors import StepFailed
 from approvals.cards.card import RISKS, Card
 
-from . import answers, calls, position, questions, seals, superstep
+from . import answers, calls, position, questions, seals, superstep, validity
 from .compiled import CompiledGraph, Feedback, compile_graph, state_of
 
 WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # between the words of a class's name
@@ -145,7 +145,7 @@ def _reading(method: Callable[..., Any], reads: Sequence[str]) -> Callable[..., 
 
 def go(self: GraphAgent, **values: Any) -> Any:
     """Take the graph one superstep further; an interrupted node runs again from its start."""
-    since = position.newest_move(self)
+    since = validity.newest_move(self)
     if values["langgraph"] is not None:
         seals.check(values["langgraph"], values["answers"])
         if (again := _asked_again(type(self).compiled, values, since)) is not None:
@@ -174,25 +174,25 @@ def _asked_again(graph: CompiledGraph, values: Mapping[str, Any], since: str) ->
     """
     at, answered = values["langgraph"], values["answers"]
     names = position.edited(graph.channels, values, at)
-    stale = bool(answered) and at.get(position.SINCE, "") != since
+    stale = bool(answered) and at.get(validity.SINCE, "") != since
     asks = (stale or names or not answered) if at["stops"] else (stale and not names)
     if not asks:
         return None
     if names:
         at = {**position.moved(at, names, values=values, channels=graph.channels), "stops": at["stops"]}
-    return position.renewed(at)
+    return validity.renewed(at)
 
 
 def prepare(self: GraphAgent, **values: Any) -> Any:
     """Turn what the graph waits for into questions, each in its own form."""
     at = values["langgraph"]
-    before = position.valid(values["questions"], position.newest_move(self))
+    before = validity.valid(values["questions"], validity.newest_move(self))
     now = questions.carried(_asked(self, at), before, fault=at.get("fault", ""))
-    if values["decision"] is not None and position.decided_here(self):  # a rejection or the deadline led to here
+    if values["decision"] is not None and validity.decided_here(self):  # a rejection or the deadline led to here
         return Jump("hear", {"questions": now})
-    if position.sent_here(self, "prepare"):  # else an approval of the same questions would be reused
+    if validity.sent_here(self, "prepare"):  # else an approval of the same questions would be reused
         seals.check(at, {})
-        at = seals.sealed(position.renewed(at), {})
+        at = seals.sealed(validity.renewed(at), {})
     return Jump("ask", {"langgraph": at, "questions": now, "decision": None})
 
 
@@ -210,18 +210,18 @@ def ask(self: GraphAgent, **values: Any) -> Card | None:
     """Ask about every question that nobody has decided; nothing where an edit of the state has outdated them."""
     if position.edited(type(self).compiled.channels, values, values["langgraph"]):
         return None
-    return type(self).draw(position.valid(values["questions"], position.newest_move(self)))
+    return type(self).draw(validity.valid(values["questions"], validity.newest_move(self)))
 
 
 def hear(self: GraphAgent, **values: Any) -> Any:
     """Turn the decision into the answers that the graph gets."""
     seals.check(values["langgraph"], {})
     seals.check_questions(values["questions"], _asked(self, values["langgraph"]))
-    if not (position.decided_here(self) or position.passed_on(self)):
-        asks = seals.sealed(position.renewed(values["langgraph"]), {})
+    if not (validity.decided_here(self) or validity.passed_on(self)):
+        asks = seals.sealed(validity.renewed(values["langgraph"]), {})
         return Jump("prepare", {"langgraph": asks, "answers": {}, "decision": None})
-    since = position.newest_move(self)
-    asked = position.valid(values["questions"], since)
+    since = validity.newest_move(self)
+    asked = validity.valid(values["questions"], since)
     said: list[Feedback] = values["feedback"][values["heard"] :]
     words = next((each.text for each in reversed(said) if not each.action), "")
     decision = values["decision"] or {"kind": "approved"}
@@ -241,7 +241,7 @@ def _answered(at: Mapping[str, Any], heard: answers.Heard, since: str) -> dict[s
     """Return the position with what was decided about its calls, and what the model is to be told of it."""
     notes = [{**note, "mark": at["mark"]} for note in heard.notes]
     decided = {**at.get("decided", {}), **calls.decided(heard.answered, since)}
-    return {**at, "told": [*at["told"], *notes], "decided": decided, position.SINCE: since}
+    return {**at, "told": [*at["told"], *notes], "decided": decided, validity.SINCE: since}
 
 
 _STEPS: dict[str, Callable[..., Any]] = {"go": go, "prepare": prepare, "ask": ask, "hear": hear}

@@ -17,7 +17,7 @@ from holdpoint.langgraph.interrupts import GraphQuestion
 from agents.errors import StepFailed
 from checkpoints.values.canonical_json import encode_canonical
 
-from .position import SINCE
+from .validity import SINCE
 
 SEAL = "seal"
 ASKED = {"id", "interrupt", "form", "name", "tool", "asked", "allowed", "graph", "call"}  # of a question, and the order

@@ -74,6 +74,7 @@ class Agreement:
     who: str = ""  # the people who may decide, in words
     lacking: str = ""  # why the people who may decide now are too few
     window: timedelta | None = None  # how long a decision may be undone before it takes effect
+    rejected: int = 0  # rejections that count
 
     @property
     def slots(self) -> list[bool]:
@@ -109,7 +110,7 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
     instead = [said] if (said := missing_policy.missing_at(gate)) else []
     made = Agreement(
         quorum=needs.slots, agreed=count.agreed, tally=count, voices=voices, mine=mine, who=who, lacking=lacking,
-        why=instead, window=window_of(policy, needs),
+        why=instead, rejected=sum(d.rejects for d in counting), window=window_of(policy, needs),
         waiting=[WaitingPlace(who, place.stage > count.stage) for place, person in count.places if person is None],
         would=ballot.after(needs) if ballot and may else None,
         anew=ballot.after(needs, anew=True) if ballot and may else None,

@@ -138,7 +138,7 @@ class CardTexts(TypedDict, total=False):
 
 
 class AskedUnder(TypedDict, total=False):
-    """Who decides, and under which names: the members are those of `hp.approve`."""
+    """The people who decide, and the names under which they are asked: the members are those of `hp.approve`."""
 
     policy: str
     key: str

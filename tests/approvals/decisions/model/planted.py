@@ -39,7 +39,7 @@ PLANTED = (
     Planted(JUDGE, "last = against[-1]", "last = against[0]"),
     Planted(JUDGE, "elif not count.left:", "elif count.left <= 1:"),
     Planted(JUDGE, "said = [self.rejects, self.proposal, self.then,", "said = [self.rejects, self.proposal,"),
-    Planted(TALLY, "if held is None or _moved(", "if held is None or False and _moved("),
+    Planted(TALLY, "if not _fill(held, places, voters, filled, tried):", "if True:"),
     Planted(TALLY, "any(upto[each].fits(vote.person, vote.teams) for each in found)", "False"),
     Planted(TALLY, "if by is None and place.stage == self.stage}", "if by is None and place.stage >= self.stage}"),
     Planted(TALLY, "return min(open_ones,", "return max(open_ones,"),
