@@ -11,7 +11,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Query, Router
 from pydantic import Field
 
-from agents.api.programs.starting import team_of
 from agents.api.protocol.answers import Page, Paging, answer_json
 from agents.api.protocol.auth import actor_of, require_scope
 from agents.api.protocol.idempotency_keys import Key, do_once
@@ -23,7 +22,7 @@ from approvals.models.webhook import TooManyWebhooks, WebhookRefused
 from approvals.outbound import targets
 from approvals.views.access import reader_of
 from approvals.webhooks import outbox
-from checkpoints.access.permissions import MANAGE_WEBHOOKS
+from checkpoints.access.permissions import MANAGE_WEBHOOKS, say_no_team, teams_where
 from checkpoints.actors import Actor
 
 NONE = "No such webhook"
@@ -122,10 +121,17 @@ def list_webhooks(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
 @router.post("", response={201: WebhookWithSecret}, summary="Make a webhook")
 def create_webhook(request: HttpRequest, order: NewWebhook, key: Key) -> HttpResponse:
     """Send an address a message for each gate of a team that opens or ends, with numbers and names alone."""
-    team = team_of(request, order.team, MANAGE_WEBHOOKS)
+    mine = teams_where(reader_of(request), MANAGE_WEBHOOKS).order_by("name")
+    teams = [group for group in mine if order.team in ("", group.name)]
+    if not teams:
+        return answer_problem(request, 403, say_no_team(reader_of(request), MANAGE_WEBHOOKS, order.team))
+    if len(teams) > 1:
+        named = ", ".join(team.name for team in teams)
+        words = f"Name the team whose gates you mean: {named}."
+        return answer_problem(request, 422, words, [Fault(parameter="/team", detail="is missing")])
 
     def make(by: Actor) -> tuple[Webhook, str]:
-        return Webhook.objects.make(team=team, by=by, url=order.url, agent=order.agent, purpose=order.purpose)
+        return Webhook.objects.make(team=teams[0], by=by, url=order.url, agent=order.agent, purpose=order.purpose)
 
     try:
         return _secret(request, key, make, status=201)
