@@ -82,7 +82,7 @@ class ChannelSender(Protocol):
 class MessageChannel:
     """One way to send messages: a channel says what differs, and sends."""
 
-    name: str  # "email", "slack", "teams", "push": in rows, preferences and metrics; at most 30 characters
+    name: str  # "email", "slack", "teams", "push": in rows, preferences and metrics; at most 12 characters
     at_once = 10  # messages that one session is given, at most, before others are looked for
 
     @property
@@ -114,7 +114,7 @@ class NoticeChannel(MessageChannel):
     """One way to reach people: it knows who has an address in it."""
 
     label: str  # a text for pages
-    updates = False  # whether a gate's end is told wherever the gate was told, as the message is changed in place
+    updates = False  # whether a gate's end is told wherever the gate was told
 
     @property
     def personal(self) -> bool:
