@@ -21,7 +21,7 @@ from approvals.decisions.validators import State, StateFault, Validated
 from checkpoints.models import Plan
 
 
-def of(plan_id: int) -> RegisteredAgent | None:
+def known_agent(plan_id: int) -> RegisteredAgent | None:
     """Return the agent version of a plan's row; None where it is not deployed here any more."""
     return registry.plans().get(plan_id) or outside.registered(plan_id)
 
@@ -36,7 +36,7 @@ def validate(plan: Plan, state: State) -> Validated | None:
 
     None where this process does not know the agent's version.
     """
-    known = of(plan.pk)
+    known = known_agent(plan.pk)
     if known is None:
         return None
     try:
@@ -49,7 +49,7 @@ def validate(plan: Plan, state: State) -> Validated | None:
 
 def redraw(plan: Plan, step: str, state: State, observed: Mapping[str, Any]) -> Card | None:
     """Redraw the gate's card for an edited state by its own method, with the values `observed` of the first card."""
-    known = of(plan.pk)
+    known = known_agent(plan.pk)
     if known is None:
         return None
     spec = known.spec.step(step)

@@ -62,7 +62,7 @@ def _unknown(name: str) -> str:
 
 def _outside(run: Run, plan: Plan, snapshot: Snapshot | None) -> AgentCode | UnknownCode:
     """Return the facts about an external agent: how its state fits, and whether its program was heard of lately."""
-    known = edited_states.of(plan.pk)
+    known = edited_states.known_agent(plan.pk)
     if known is None:
         return UnknownCode(f"An external program registered {plan}, but its plan no longer exists.")
     faults, doubts = _fits(known.agent, snapshot)

@@ -85,7 +85,7 @@ def _cancelled(run: Run, *, by: Actor, reason: str, in_doubt: bool) -> bool:
 
 def _has_left_something(run: Run) -> bool:
     """Tell whether a live run has left effects behind, and its code is known here to settle them."""
-    if edited_states.of(run.plan_id) is None and registry.way_of(run.plan) is None:
+    if edited_states.known_agent(run.plan_id) is None and registry.way_of(run.plan) is None:
         return False  # no process has the code that could undo anything: holds stay
     return run.status in Run.LIVE and run.head is not None and left_something(run.pk, RunPath.to(run.head))
 

@@ -58,7 +58,9 @@ def undo(row: ChildLink, *, by: Actor, reason: str) -> bool:
         return False
     if run.frozen:
         return True
-    if edited_states.of(run.plan_id) is None and registry.way_of(run.plan) is None:  # nobody here could undo anything
+    if (
+        edited_states.known_agent(run.plan_id) is None and registry.way_of(run.plan) is None
+    ):  # nobody here could undo anything
         cancel(run, by=by, reason=reason)
         return True
 

@@ -67,7 +67,7 @@ def fork(
             next_step=chosen.next_step,
             environment=chosen.environment,
             key=mine,
-            within=known.agent.lasts if (known := edited_states.of(chosen.plan.pk)) else None,
+            within=known.agent.lasts if (known := edited_states.known_agent(chosen.plan.pk)) else None,
         )
         queue = registry.queue_for(chosen.plan)
         transaction.on_commit(lambda: doorbell.ring(made.pk, queue, made.priority))

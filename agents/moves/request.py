@@ -144,7 +144,7 @@ def edited(
 
     With a `way`, the patched state is upgraded to that version. Raises RewindRefused with every error at once.
     """
-    known = edited_states.of(plan_id or target.plan_id)
+    known = edited_states.known_agent(plan_id or target.plan_id)
     if known is None:
         raise RewindRefused("This server does not have the agent's version, so it cannot check an edit of its state.")
     try:
@@ -179,7 +179,7 @@ def wanted(
     check_asked(run, target, fork=True)
     recorded = plan_of(run, target)
     plan = _version(recorded, version)
-    known = edited_states.of(plan.pk)
+    known = edited_states.known_agent(plan.pk)
     steps = known.spec.steps if known else ()
     way = upcast.way_to(plan.version, recorded, registry.agents()) if plan.pk != recorded.pk else None
     next_step = target.next_step if way is None else way.step(target.next_step)
@@ -200,7 +200,7 @@ def _version(recorded: Plan, version: str) -> Plan:
 
 def _environment(run: Run, plan: Plan, config: Mapping[str, Any] | None) -> Environment:
     """Return the run's own environment, with the fork's configuration over it."""
-    known = edited_states.of(plan.pk)
+    known = edited_states.known_agent(plan.pk)
     recorded = environment.recorded(run)
     if config is None or known is None:
         if config:

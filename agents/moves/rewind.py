@@ -282,7 +282,7 @@ def _feedback(plan: Plan, words: str, by: User, at: datetime) -> dict[str, Appen
     """Return the words for the list that the agent's gates or validators use, if it has one."""
     if not words:
         return {}
-    known = edited_states.of(plan.pk)
+    known = edited_states.known_agent(plan.pk)
     field = next((step.feedback for step in spec_of(plan).steps if step.feedback), "")
     if known is None or not field:
         return {}

@@ -61,7 +61,7 @@ def answer(number: int) -> bool:
 def _limit(number: int) -> timedelta:
     """Return for how long the question's agent may take."""
     plan = AgentQuestion.objects.filter(pk=number).values_list("gate__run__plan", flat=True).first()
-    known = edited_states.of(plan) if plan else None
+    known = edited_states.known_agent(plan) if plan else None
     return timedelta(seconds=min(known.agent.answers_within, LONGEST) if known else 0)
 
 
@@ -69,7 +69,7 @@ def _answer(question: AgentQuestion) -> tuple[str, bool]:
     """Return (the agent's answer, False), or (why there is none, True)."""
     if question.attempts > ATTEMPTS:
         return f"Its worker was stopped {ATTEMPTS} times while it answered.", True
-    known = edited_states.of(question.gate.run.plan_id)
+    known = edited_states.known_agent(question.gate.run.plan_id)
     if known is None or not feedback.answers(known.agent):
         return str(NOT_HERE if known is None else NO_HOOK), True
     try:
@@ -167,7 +167,7 @@ def register() -> None:
 
 def answers(plan: Plan) -> bool | None:
     """Tell whether the plan's agent answers questions; None where its code is not here."""
-    known = edited_states.of(plan.pk)
+    known = edited_states.known_agent(plan.pk)
     return None if known is None else feedback.answers(known.agent)
 
 

@@ -199,7 +199,7 @@ class LinkKeys(PasswordResetTokenGenerator):
         return f"{super()._make_hash_value(user, timestamp)}{changed or ''}{'' if user.is_active else 'off'}"
 
 
-def path(user: User) -> str:
+def reset_path(user: User) -> str:
     """Return the path of a new link."""
     named = {"uidb36": user_pk_to_url_str(user), "key": LinkKeys().make_token(user)}
     return reverse("account_reset_password_from_key", kwargs=named)

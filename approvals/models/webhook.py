@@ -63,7 +63,7 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
         fault = targets.fault(url)
         if fault:
             raise WebhookRefused(fault)
-        key, salt, secret = sending.make()
+        key, salt, secret = sending.make_secret()
         with transaction.atomic():
             Group.objects.select_for_update(no_key=True).get(pk=team.pk)  # the second of two at once counts the first
             if full := self.full(team):
@@ -141,7 +141,7 @@ class Webhook(models.Model):
 
         "" where the webhook was removed.
         """
-        key, salt, secret = sending.make()
+        key, salt, secret = sending.make_secret()
         kept = {"former_key": F("key"), "former_salt": F("salt"), "former_until": Now() + OVERLAP}
         with transaction.atomic():
             if not self._move(Q(), **kept, key=key, salt=salt):

@@ -98,7 +98,7 @@ def of_new_password(user: User) -> NoticeMessage:
             "Somebody, probably you, asked for a new password. Opening the link changes nothing by itself. "
             "If you did not ask, ignore this mail."
         ),
-        link=building.absolute(sign_ins.path(user)),
+        link=building.absolute(sign_ins.reset_path(user)),
         button="Set a new password",
         urgency=Urgency.HIGH,
     )

@@ -267,7 +267,7 @@ def _cipher_of(keys: tuple[str, ...]) -> MultiFernet:
     return MultiFernet([Fernet(urlsafe_b64encode(item)) for item in derived])
 
 
-def make() -> tuple[str, bytes, str]:
+def make_secret() -> tuple[str, bytes, str]:
     """Make a new secret: (name of the key, salt, secret)."""
     salt = secrets.token_bytes(SALT)
     return _name(settings.SECRET_KEY), salt, _derived(settings.SECRET_KEY, salt)

@@ -189,7 +189,7 @@ def test_links_are_few(mails: Any) -> None:
 def test_a_link_of_before_an_account_was_switched_off_works_no_more(on_again: bool) -> None:
     """It set a password while the account was off, which then opened it once it was on again."""
     user, admin = somebody(), confirmed(make_user("Root", superuser=True))
-    link = sign_ins.path(user)
+    link = sign_ins.reset_path(user)
     form = {"username": user.username, "first_name": user.first_name, "email": user.email}
     for switched in [{}, {"is_active": "on"}][: 1 + on_again]:
         assert admin.post(f"/admin/auth/user/{user.pk}/change/", form | switched).status_code == 302
@@ -199,4 +199,4 @@ def test_a_link_of_before_an_account_was_switched_off_works_no_more(on_again: bo
     assert "works no more" in page.content.decode()
     client.post(page.request["PATH_INFO"], {"password1": NEW, "password2": NEW})
     assert User.objects.get(pk=user.pk).check_password(PASSWORD)
-    assert on_again == ("works no more" not in client.get(sign_ins.path(user), follow=True).content.decode())
+    assert on_again == ("works no more" not in client.get(sign_ins.reset_path(user), follow=True).content.decode())
