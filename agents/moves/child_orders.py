@@ -58,9 +58,7 @@ def undo(row: ChildLink, *, by: Actor, reason: str) -> bool:
         return False
     if run.frozen:
         return True
-    if (
-        edited_states.known_agent(run.plan_id) is None and registry.way_of(run.plan) is None
-    ):  # nobody here could undo anything
+    if edited_states.known_agent(run.plan_id) is None and registry.way_of(run.plan) is None:  # no agent to undo by
         cancel(run, by=by, reason=reason)
         return True
 

@@ -284,7 +284,7 @@ def test_a_parent_is_not_held_by_a_child_that_nobody_can_undo(ledger: Path, monk
     run = left_behind(ledger, "a")
     assert sweeps.uncounted(run.pk - 1, 10) == ([], 0)  # it waits for what is to be undone
     with monkeypatch.context() as gone:
-        gone.setattr("agents.compatibility.edited_states.of", lambda plan: None)
+        gone.setattr("agents.compatibility.edited_states.known_agent", lambda plan: None)
         gone.setattr("agents.definition.registry.way_of", lambda plan: None)
         child_orders.carry_out(run.pk)
     assert ChildLink.objects.get(parent=run).carried_out
