@@ -72,6 +72,14 @@ AFTER = {
 
 
 MATCHES = "to_tsvector('simple'::regconfig, coalesce(g.terms, '')) @@ to_tsquery('simple', %s)"  # as the index has it
+# Read once for all policies: otherwise a search by a person with hundreds of them reads that index hundreds of times.
+_FOUND = f"""g.id IN (
+  WITH found AS MATERIALIZED (SELECT g.id FROM approvals_gate g WHERE {MATCHES} OR g.id = %s OR g.run_id = %s)
+  SELECT found.id FROM found)"""  # noqa: S608 - constants
+# The first line by itself answers for an agent of which there is no plan, before any gate is read.
+_OF_AGENT = """EXISTS (SELECT FROM checkpoints_plan WHERE agent = %s)
+  AND EXISTS (SELECT FROM checkpoints_run r JOIN checkpoints_plan p ON p.id = r.plan_id
+    WHERE r.id = g.run_id AND p.agent = %s)"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,14 +110,11 @@ class QueueFilters:
             parts.append("g.risk = %s")
             values.append(self.risk)
         if self.agent:
-            parts.append(
-                "EXISTS (SELECT FROM checkpoints_run r JOIN checkpoints_plan p ON p.id = r.plan_id"
-                " WHERE r.id = g.run_id AND p.agent = %s)"
-            )
-            values.append(self.agent)
+            parts.append(_OF_AGENT)
+            values += [self.agent, self.agent]
         if self.words.strip():
             words, gate, run = looked_for(self.words, dict(self.people))
-            parts.append(f"({MATCHES} OR g.id = %s OR g.run_id = %s)")
+            parts.append(_FOUND)
             values += [words, gate, run]
         if self.due:
             parts.append("g.deadline <= %s")
