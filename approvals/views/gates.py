@@ -95,7 +95,11 @@ def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
 
 @gate_get
 def status(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """Show the parts that change while the page is open: status, agreement, news of another version, queue."""
+    """Show the parts that change while the page is open: status, agreement, news of another version.
+
+    Once the gate has ended, also what that changes for the reader: their queue, and the gate's place in it. Every viewer
+    of an open gate asks for this at each remark, and their queue takes longer to read than all the rest.
+    """
     page = page_or_404(request, gate_id)
     number = number_in(request.GET.get("seen", ""), 9)
     # Most pages show the current proposal; an unknown number counts as that.
@@ -104,7 +108,8 @@ def status(request: HttpRequest, gate_id: int) -> HttpResponse:
         before = page.gate.proposals.filter(number=number).first()
     seen = before.number if before else page.gate.proposal
     changed = changes_since(page.gate, bytes(before.digest)) if before else []
-    context = {"page": page, "seen": seen, "changed": changed, "place": place(request, page.gate.pk)}
+    context = {"page": page, "seen": seen, "changed": changed}
+    context |= {"place": place(request, page.gate.pk)} if page.ended else {}
     return render(request, "approvals/gate/live_update.html", context)
 
 
