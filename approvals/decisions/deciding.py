@@ -159,7 +159,7 @@ def _record(
 @prepared_statement
 def _votes(gate: Any, proposal: Any, user: Any, key: Any) -> QuerySet[Decision]:
     counted, same_key = Q(proposal=proposal, counts=True), Q(user=user, key=key)
-    against = Q(verdict=Verdict.REJECT, counts=True)  # for whichever proposal
+    against = Q(verdict__in=Decision.REJECTING, counts=True)  # for whichever proposal
     return Decision.objects.filter(counted | against | same_key, gate=gate).order_by("pk")
 
 
@@ -213,7 +213,7 @@ def _supersede(prepared: PreparedDecision, following: NextProposal, by: User) ->
     body.pop("state", None)
     if edit_state.beyond(following.card, following.patch):
         body["state"] = following.patch  # the actions do not show all of it, and the digest has to cover it
-    ended = gate.decisions.filter(counts=True).exclude(verdict=Verdict.REJECT)
+    ended = gate.decisions.filter(counts=True).approving()
     users = [f"user:{user}" for user in ended.exclude(user=by).order_by("pk").values_list("user_id", flat=True)]
     lapsed = ended.update(counts=False)
     risk = raised(gate.risk, prepared.will_need)  # a rule may give the edited proposal a higher one

@@ -189,7 +189,7 @@ def deadline_approves(gate: Gate, standing: Proposal) -> bool:
     approves = needs.on_expiry == Policy.OnExpiry.APPROVE and standing.number == 1 and not needs.unclear
     if not approves:
         return False
-    if gate.decisions.filter(verdict=Decision.Verdict.REJECT).exists():
+    if gate.decisions.filter(verdict__in=Decision.REJECTING).exists():
         return False
     if standing.card.question is not None or standing.card.unfilled(gate.asked):
         return False

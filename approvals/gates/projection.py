@@ -36,7 +36,7 @@ from .reading import read
 
 def counting(gate: Gate) -> list[Decision]:
     """List the votes that count: for the gate's current proposal, and all rejections; oldest first."""
-    current = Q(proposal__number=gate.proposal) | Q(verdict=Decision.Verdict.REJECT)
+    current = Q(proposal__number=gate.proposal) | Q(verdict__in=Decision.REJECTING)
     return list(gate.decisions.filter(current, counts=True).select_related("user").order_by("pk"))
 
 
@@ -64,17 +64,14 @@ def judged(
     standings = {
         pk: VoteStanding(why_not=(barred or {}).get(pk, seat.why_not), teams=seat.teams) for pk, seat in seats.items()
     }
-    cast = [_cast(each) for each in votes]
-    return judge(
-        required.at(gate, needs), gate.proposal, [each for each in cast if isinstance(each, Approval)],
-        [each for each in cast if isinstance(each, Rejection)], standings,
-    )  # fmt: skip
+    approvals = [Approval(**_cast(each)) for each in votes if each.approves]
+    against = [Rejection(**_cast(each), then=each.then, back_to=each.back_to) for each in votes if each.rejects]
+    return judge(required.at(gate, needs), gate.proposal, approvals, against, standings)
 
 
-def _cast(vote: Decision) -> Approval | Rejection:
-    said: dict[str, Any] = {"decision": vote.pk, "person": vote.user_id, "authority": vote.authority}
-    said |= {"repeats": frozenset(vote.confirmed)}
-    return Rejection(**said, then=vote.then, back_to=vote.back_to) if vote.rejects else Approval(**said)
+def _cast(vote: Decision) -> dict[str, Any]:
+    said = {"decision": vote.pk, "person": vote.user_id, "authority": vote.authority}
+    return said | {"repeats": frozenset(vote.confirmed)}
 
 
 @dataclass(frozen=True, kw_only=True)

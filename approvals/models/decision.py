@@ -11,6 +11,14 @@ from django.db.models.functions import Now
 from checkpoints.values import canonical_json
 
 
+class DecisionQuerySet(models.QuerySet["Decision"]):
+    """Decisions, by what they are to the proposal."""
+
+    def approving(self) -> DecisionQuerySet:
+        """Select those that approve what they are about, with or without changes."""
+        return self.filter(verdict__in=Decision.APPROVING)
+
+
 class Decision(models.Model):
     """One reviewer's decision. Never changed but for `counts`, which ends with the proposal or the authority."""
 
@@ -20,6 +28,10 @@ class Decision(models.Model):
         REJECT = "reject", "Rejected"
         ANSWER = "answer", "Answered"  # a recovery gate's question
         MIXED = "mixed", "Decided action by action"
+
+    # What a verdict is to the proposal; the tally counts one that is neither for nothing.
+    APPROVING = (Verdict.APPROVE, Verdict.EDIT, Verdict.ANSWER, Verdict.MIXED)
+    REJECTING = (Verdict.REJECT,)
 
     class Then(models.TextChoices):
         STOP = "stop", "Stop the run"
@@ -50,6 +62,8 @@ class Decision(models.Model):
     request = models.BinaryField()  # digest of the submission: a key cannot be used for another one
     created_at = models.DateTimeField(db_default=Now())
 
+    objects = DecisionQuerySet.as_manager()
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["gate", "user", "key"], name="decision_key_is_used_once"),
@@ -71,8 +85,12 @@ class Decision(models.Model):
         return f"{self.verdict} on gate {self.gate_id} by user {self.user_id}"
 
     @property
+    def approves(self) -> bool:
+        return self.verdict in self.APPROVING
+
+    @property
     def rejects(self) -> bool:
-        return self.verdict == self.Verdict.REJECT
+        return self.verdict in self.REJECTING
 
     @property
     def authority(self) -> int:

@@ -74,5 +74,4 @@ def streak(approvals: Sequence[tuple[datetime, bool]], *, now: datetime) -> Seco
 
 def recent(user_id: int | Expression | None) -> QuerySet[Decision]:
     """Return this person's last approvals, newest first, as many as make a streak."""
-    said = Decision.objects.filter(user=user_id).exclude(verdict=Decision.Verdict.REJECT)
-    return said.order_by("-pk")[: settings.HOLDPOINT_STREAK]
+    return Decision.objects.filter(user=user_id).approving().order_by("-pk")[: settings.HOLDPOINT_STREAK]

@@ -167,7 +167,7 @@ class ResultLine:
             return "withdrawn" if self.result.item.code else "open"
         if not self.result.decision.counts or self._otherwise:
             return "withdrawn"
-        return "rejected" if self.result.decision.verdict == Verdict.REJECT else "approved"
+        return "rejected" if self.result.decision.rejects else "approved"
 
     @property
     def icon(self) -> str:

@@ -97,8 +97,8 @@ def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
 def status(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the parts that change while the page is open: status, agreement, news of another version.
 
-    Once the gate has ended, also what that changes for the reader: their queue, and the gate's place in it. Every viewer
-    of an open gate asks for this at each remark, and their queue takes longer to read than all the rest.
+    Once the gate has ended, also what that changes for the reader: their queue, and the gate's place in it. Every
+    viewer of an open gate asks for this at each remark, and their queue takes longer to read than all the rest.
     """
     page = page_or_404(request, gate_id)
     number = number_in(request.GET.get("seen", ""), 9)

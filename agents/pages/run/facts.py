@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from agents.effects.ledger import LedgerRow
 from agents.models import Failure, StepCheckpoint, Wait
+from approvals.models import Decision
 from approvals.preflight import RemoteProgram
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec, in_words
@@ -78,6 +79,11 @@ class TimelineGate:
     actions: tuple[str, ...] = ()  # the outcome of each where not all of them run: "rejected 3 Write to them"
     decisions: tuple[TimelineDecision, ...] = ()
     visible: bool = True  # the reader may open the gate's own page
+
+    @property
+    def agreed(self) -> int:
+        """Count the decisions that approve and still count."""
+        return sum(each.counts and each.verdict in Decision.APPROVING for each in self.decisions)
 
 
 @dataclass(frozen=True, slots=True)

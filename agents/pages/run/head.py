@@ -88,8 +88,7 @@ def status_line(story: Story, gate: TimelineGate | None) -> str:
     if gate and run.status == "waiting":
         parts = []
         if gate.quorum > 1:
-            agreed = sum(decision.counts and decision.verdict != "reject" for decision in gate.decisions)
-            parts.append(f"{agreed} of {gate.quorum} approved")
+            parts.append(f"{gate.agreed} of {gate.quorum} approved")
         if gate.deadline:
             parts.append("past its deadline" if gate.deadline <= now else f"{lasting(gate.deadline - now)} left")
         return ", ".join([*parts, *(["settling its effects"] if run.settling else [])])

@@ -139,7 +139,7 @@ def closing(run: Run, to: int) -> ImpactLine | None:
         head = Checkpoint.objects.filter(run=run, seq=to).values_list("pk", flat=True).first()
         asked = asked.exclude(checkpoint__in=list(RunPath.to(head).asking()) if head else [])
     gates = list(asked.order_by("pk").values_list("pk", flat=True))
-    votes = Decision.objects.filter(gate__in=gates, counts=True).exclude(verdict="reject").select_related("user")
+    votes = Decision.objects.filter(gate__in=gates, counts=True).approving().select_related("user")
     agreed = [decision.user.get_full_name() or decision.user.get_username() for decision in votes.order_by("pk")]
     return closing_line(gates, agreed)
 

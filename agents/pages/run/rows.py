@@ -17,6 +17,7 @@ from agents.pages.run.facts import Called, Story, TimelineCheckpoint, TimelineFo
 from agents.pages.run.lanes import LaneSlice
 from agents.pages.run.marks import format_duration
 from approvals.english import count_of, join_names, noun_for, quote_titles
+from approvals.models import Decision
 from checkpoints.runs.plans import StepSpec
 
 UNTIMED = ("input", "reused", "skipped", "rewind", "edit", "repair", "upcast", "fork")  # kinds that no step worked for
@@ -207,7 +208,7 @@ def gate_remarks(gate: TimelineGate, called: Called) -> list[Remark]:
             return [Remark("nobody decided in time, so the policy approved it")]
         return [Remark("nobody decided in time")]
     counted_in = [decision for decision in gate.decisions if decision.counts]
-    deciding = [decision for decision in counted_in if decision.verdict == "reject"] or counted_in
+    deciding = [decision for decision in counted_in if decision.verdict in Decision.REJECTING] or counted_in
     if not deciding:
         return []
     people = join_names([decision.name for decision in deciding])
@@ -226,9 +227,8 @@ def gate_remarks(gate: TimelineGate, called: Called) -> list[Remark]:
 
 def open_remark(gate: TimelineGate) -> Remark:
     """Return what an open gate waits for."""
-    agreed = sum(decision.counts and decision.verdict != "reject" for decision in gate.decisions)
     if gate.quorum > 1:
-        return Remark(f"{agreed} of {gate.quorum} approved")
+        return Remark(f"{gate.agreed} of {gate.quorum} approved")
     return Remark("asks how to go on after a fault" if gate.kind == "recovery" else "asks for a decision")
 
 

@@ -124,7 +124,7 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
 
 def _counted(needs: Requirements, counting: Sequence[Decision]) -> Tally:
     """Count votes by their number. Of a closed gate: how their senders stand to it now is another question."""
-    approving = [d for d in counting if not d.rejects]
+    approving = [d for d in counting if d.approves]
     places = [tally.RolePlace(0, 0, needs.stages[0].roles[0])] * needs.slots
     filled = [*(d.authority for d in approving), *[None] * needs.slots][: needs.slots]
     return Tally(requirements=needs, places=tuple(zip(places, filled, strict=True)))

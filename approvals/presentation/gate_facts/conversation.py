@@ -12,16 +12,10 @@ from django.contrib.auth.models import User
 
 from approvals.gates import thread
 from approvals.gates.thread import HERE, SHOWN, ThreadEvent
-from approvals.models import Gate
+from approvals.models import Decision, Gate
 from checkpoints import actors
 
-HOW = {
-    "approve": "reviewer, approved",
-    "edit": "reviewer, approved with an edit",
-    "reject": "reviewer, rejected",
-    "answer": "reviewer, answered",
-    "mixed": "reviewer, decided action by action",
-}
+HOW = {value: f"reviewer, {label.lower()}" for value, label in Decision.Verdict.choices}
 
 
 @dataclass(frozen=True, kw_only=True)

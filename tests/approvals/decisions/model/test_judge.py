@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from approvals.gates.judge import Approval, Rejection, VoteStanding, judge
+from approvals.gates.projection import judged
+from approvals.policy import required
 from approvals.policy.requirements import Requirements, Role, Stage
+from tests.factories import ann, decide, make_gate, make_policy, make_team
 
 from .expected import AskedRole, Facts, Vote
 
@@ -110,3 +113,14 @@ def test_the_same_end_by_somebody_else_is_the_same_and_another_proposal_is_anoth
     ]
     digests = [each.digest for each in ends if each is not None]
     assert (digests[0] == digests[1], digests[0] == digests[2]) == (True, False)
+
+
+def test_a_verdict_that_neither_approves_nor_rejects_counts_for_nothing() -> None:
+    team = make_team()
+    gate = make_gate(team=team, policy=make_policy(team, quorum=2))
+    decide(gate, ann(team))
+    vote, needs = gate.decisions.get(), required.of(gate.proposals.get(), gate.policy)
+    assert judged(gate, needs, [vote]).count.agreed == 1
+    vote.verdict = "deferred"
+    found = judged(gate, needs, [vote])
+    assert (found.count.agreed, found.end) == (0, None)
