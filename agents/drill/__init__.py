@@ -8,7 +8,7 @@ happens once under one key. Nobody can see that in the code, so it is tested.
   that only this process knows, so that no worker of the installation takes them.
 - Two undisturbed runs come first (`walk`, `record`). A plain step that gives two outputs on the same input is at fault;
   other differences between the two runs (a provider's ids, the clock) are not compared later.
-- Then one run for each step and each of three moments (`kill_moments`): before the step, after it and before its save,
+- Then one run for each step and each of three moments (`exercise`): before the step, after it and before its save,
   after its save. One worker is killed there; another takes the run over once the lease has run out, and goes on to the
   end.
 - `compare` compares status, path, state and effect ledger with the undisturbed run. The answer of an effect to a

@@ -1,11 +1,15 @@
-"""One drill: the undisturbed runs, then a run for each kill, each compared with the first."""
+"""One drill: the undisturbed runs, then a run for each kill, each compared with the first.
+
+A run is killed before each step, after it and before its save, and after its save. A gate counts as two steps: opening
+it, and saving its outcome. So does a step that waits, for each of its waits.
+"""
 
 from __future__ import annotations
 
 import secrets
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,13 +23,66 @@ from agents.moves import cancel, rewind
 from agents.session import child_runs
 from checkpoints.access.permissions import REWIND_RUN, may_in_team
 from checkpoints.models import Run
+from checkpoints.runs.plans import PlanSpec
 
-from . import compare, kill_moments, record, walk
+from . import compare, record, walk
 from .children import Seen, Witness, done_in_child, run_in_child
 from .compare import Difference
-from .kill_moments import MOMENTS, UNSAVED, DrillStep
-from .record import Answers, DrillRecord
-from .walk import Aim, Walked
+from .record import Answers, DrilledExecution, DrillRecord
+from .walk import Aim, Walked, WorkerTurn
+
+BEFORE, UNSAVED, SAVED = MOMENTS = ("before it", "before its save", "after its save")
+POINTS = {
+    "step": ("before_step", "before_save", "after_commit"),
+    "gate, passed": ("before_step", "before_save", "after_commit"),
+    "effect": ("before_step", "after_effect", "after_commit"),
+    "gate, asking": ("before_step", "before_gate", "after_gate"),
+    "gate, decided": ("before_outcome", "before_save", "after_commit"),
+    "step, waiting": ("before_step", "before_wait", "after_wait"),
+    "step, gathering": ("before_step", "before_gather", "after_gather"),
+}
+WAITING = {"wait": "step, waiting", "gather": "step, gathering"}
+
+
+class DrillStep(NamedTuple):
+    """One step of the undisturbed run, its kind (a key of POINTS), and the three moments to kill it."""
+
+    step: str
+    what: str
+    aims: tuple[Aim, Aim, Aim]
+
+
+def list_targets(
+    plan: PlanSpec, turns: Sequence[WorkerTurn], executions: Sequence[DrilledExecution]
+) -> list[DrillStep]:
+    """List a target for every execution of the undisturbed run, on all branches, in order."""
+    found, waited = [], Counter[tuple[str, str]]()  # by the step and what it waits for, since it last began
+    for turn in turns:
+        if turn.waits:
+            begun = sum(number for (step, _), number in waited.items() if step == turn.step)
+            waited[turn.step, turn.waits] += 1
+            hit = waited[turn.step, turn.waits]
+            found.append(_target(turn, turn.step, WAITING[turn.waits], hit, begun=begun + 1))
+            continue
+        landed = [execution for execution in executions if turn.before < execution.seq <= turn.after]
+        for number, execution in enumerate(landed):
+            planned = plan.step(execution.step).kind.replace("gate", "gate, passed")
+            what = "gate, decided" if execution.asked else planned
+            hit = 1 + sum(1 for earlier in landed[:number] if earlier.step == execution.step)
+            begun = sum(waited.pop((execution.step, kind), 0) for kind in WAITING)
+            found.append(_target(turn, execution.step, what, hit, begun=hit + begun))
+        if turn.asks:
+            asked = [execution.step for execution in executions if execution.asked and execution.seq == turn.after + 1]
+            found += [_target(turn, step, "gate, asking", 1) for step in asked]
+    return found
+
+
+def _target(turn: WorkerTurn, step: str, what: str, hit: int, *, begun: int = 0) -> DrillStep:
+    """Return the target; `begun`: how often the step begins by then, where it waited before."""
+    points = zip(POINTS[what], (begun or hit, hit, hit), strict=True)
+    first, second, third = (Aim(turn.before, turn.answered, f"{point}@{step}:kill:{at}") for point, at in points)
+    return DrillStep(step, what, (first, second, third))
+
 
 Fates = Counter[tuple[str, str]]  # (effect step, status) -> how often
 SAME, ASKS, DIFFERS, MISSED = "same", "asks a person", "differs", "not reached"
@@ -79,8 +136,8 @@ class Exercise:
         first, turns = self._undisturbed()
         second, _ = self._undisturbed()
         plan = self.drilled.spec
-        targets = kill_moments.targets(plan, turns, first.executions)
-        return Undisturbed(first, targets, compare.natural(first, second), compare.unsteady(plan, first, second))
+        found = list_targets(plan, turns, first.executions)
+        return Undisturbed(first, found, compare.natural(first, second), compare.unsteady(plan, first, second))
 
     def kills(self, undisturbed: Undisturbed) -> Iterator[Kill]:
         """Yield the result of each kill and its recovery, one after the other."""

@@ -10,8 +10,7 @@ from django.conf import settings
 from checkpoints.runs.plans import PlanSpec
 
 from .compare import Difference
-from .exercise import ASKS, DIFFERS, MISSED, Fates, Kill, Undisturbed
-from .kill_moments import MOMENTS, WAITING
+from .exercise import ASKS, DIFFERS, MISSED, MOMENTS, WAITING, Fates, Kill, Undisturbed
 
 
 def warning(plan: PlanSpec) -> list[str]:

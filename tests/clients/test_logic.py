@@ -22,7 +22,7 @@ from holdpoint.endings import INSTEAD, gate_refusal
 from holdpoint.errors import make_problem
 from holdpoint.json_pointer import MISSING
 from holdpoint.langgraph.interrupts import NOBODY
-from holdpoint.mcp import asking, tools
+from holdpoint.mcp import asking, server
 from holdpoint.posting import Step, post_gate, question
 from holdpoint.runs import Held, await_outcome, beating
 from holdpoint.sending import Api, Habits, Lost, Op, Pause, Reply, Send
@@ -314,7 +314,7 @@ SAID = {
     ),
     "no answer": asking.in_trouble(errors.Unreachable("No answer within 60 s.")),
     "an outage": asking.in_trouble(make_problem(503, {"detail": "The disk is full."})),
-    "an answer that came too late": tools.LATE,
+    "an answer that came too late": server.LATE,
 }
 
 

@@ -60,7 +60,7 @@ EXCEPTIONS = {
     ("approvals/models/policy.py", "approvals_reviewing"): "reads all whom one policy may ask",
     ("approvals/models/versions.py", "groups"): "writes whom people chose as reviewers",
     ("approvals/accounts/required.py", "is_superuser"): "of whom a second factor is required, whatever they may",
-    ("config/sign_in/membership.py", "groups"): "puts people into teams by a provider's claims, as settings say",
+    ("config/sign_in/openid.py", "groups"): "puts people into teams by a provider's claims, as settings say",
     ("config/sign_in/openid.py", "is_superuser"): "of the account that an e-mail address would link, not of who acts",
     ("agents/testing/trial.py", "groups"): "makes the people of an author's tests",
     ("config/local/seed.py", "groups"): "makes the people and policies of the sample data",

@@ -14,8 +14,7 @@ from agents.definition import environment, registry
 from agents.definition.registered import RegisteredAgent
 from agents.drill import children, report
 from agents.drill.children import done_in_child
-from agents.drill.exercise import Exercise
-from agents.drill.kill_moments import MOMENTS
+from agents.drill.exercise import MOMENTS, Exercise
 from agents.drill.record import Answers, read_signals
 from agents.errors import AgentError, InputRefused
 from agents.runs.start import validate_input

@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 
 import httpx2
 from holdpoint.mcp.asking import Limits
-from holdpoint.mcp.server import answered
-from holdpoint.mcp.tools import TOOLS
+from holdpoint.mcp.server import TOOLS, answered
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent

@@ -18,9 +18,8 @@ from django.test import Client
 from playwright.sync_api import expect
 
 from config.environment import EnvironmentReader
-from config.sign_in import membership, providers
-from config.sign_in.membership import verified_email
-from config.sign_in.openid import claims_of
+from config.sign_in import openid, providers
+from config.sign_in.openid import claims_of, verified_email
 from config.sign_in.providers import Provider
 from tests.config.sign_in.test_factors import PASSWORD, is_in, told
 from tests.factories import make_team, make_user, unique
@@ -100,7 +99,7 @@ def test_teams_come_and_go_with_the_claims(corp: Corp, issuer: str) -> None:
     assert told("user.signed_in", user)[-1]["method"] == "provider"
 
     for nothing in (None, 1, True, {"a": 1}):
-        assert membership.values(nothing) == set(), "only lists of texts say anything"
+        assert openid.read_claim(nothing) == set(), "only lists of texts say anything"
     user.groups.add(other)  # an administrator's doing
     known_there(issuer, sub, groups="law")
     sign_in(sub)

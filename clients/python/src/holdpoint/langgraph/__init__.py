@@ -1,9 +1,9 @@
 """LangGraph on Holdpoint: a graph's threads as runs that people can see, approve, edit and rewind."""
 
 from .backend import HttpBackend
+from .checkpointer import HoldpointSaver
 from .importing import import_thread
 from .running import arun, run
-from .saver import HoldpointSaver
 from .saver_errors import (
     SaverError,
     Tampered,

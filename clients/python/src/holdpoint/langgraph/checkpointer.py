@@ -1,28 +1,37 @@
-"""A LangGraph checkpoint as the fields of a run's state and back, and what checkpointers have alike.
+"""The checkpointer: LangGraph's interface, over a backend that keeps threads as runs.
 
-Each channel is a field under its own name, so that the run's page shows, compares and edits it. What LangGraph
-needs beside the values (versions, metadata) is the one field `langgraph`: the checkpoint's digest covers it too.
+A checkpoint becomes the fields of a run's state: each channel a field under its own name, so that the run's page shows,
+compares and edits it. What LangGraph needs beside the values (versions, metadata) is the one field `langgraph`: the
+checkpoint's digest covers it too.
 A channel that would take that name gets an underscore more.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from functools import wraps
+import copy
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
     BaseCheckpointSaver,
+    ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
+    DeltaChannelHistory,
     PendingWrite,
     get_checkpoint_id,
+    get_serializable_checkpoint_metadata,
 )
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import INTERRUPT
 
+from .backend import Backend, Change, HttpBackend, New, Stored
+from .memory import KnownState, Memory, known_state
 from .saver_errors import Unreadable, Unsaveable
 from .values import JSON, Allowed, decode_value, encode_value
 
@@ -181,3 +190,243 @@ def _no_version(version: str) -> Unreadable:
         f"{version!r} is no version that a checkpointer of LangGraph's gives a channel: a whole number, or a text that "
         "begins with one, filled with zeros. Give the checkpoint's channels such versions."
     )
+
+
+RUNTIME = "__pregel_runtime"  # where a configuration has LangGraph's Runtime
+STRATEGIES = ("keep_latest", "delete")
+
+
+class HoldpointSaver(Checkpointer):
+    """Keeps a graph's threads in Holdpoint, each namespace of a thread as a run.
+
+    Over the HTTP API by default: address and token from HOLDPOINT_URL and HOLDPOINT_TOKEN unless given. In the server's
+    own process, which is much faster, with `HoldpointSaver(agents.threads.local.InProcess(…))`. `allow`: classes of the
+    graph's state beside LangGraph's own, which may be restored. May be used by several threads and event loops.
+    """
+
+    def __init__(
+        self, backend: Backend | None = None, *, url: str = "", token: str = "", allow: Collection[type] = ()
+    ) -> None:
+        self.allow: frozenset[tuple[str, ...]] = frozenset((kind.__module__, kind.__name__) for kind in allow)
+        super().__init__(serde=JsonPlusSerializer(allowed_msgpack_modules=tuple(self.allow) or None))
+        self._backend = backend or HttpBackend(url, token)
+        self._memory = Memory()
+
+    def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> HoldpointSaver:
+        """Return this saver, with the classes of the graph's schema allowed too."""
+        clone = copy.copy(self)
+        clone.allow = self.allow | frozenset(extra_allowlist)
+        return clone
+
+    def close(self) -> None:
+        """Close the backend's connections."""
+        self._backend.close()
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return the thread's newest checkpoint, or the one that the configuration names.
+
+        Raises Tampered and Unreadable.
+        """
+        thread, namespace, id = place_of(config)
+        known = self._memory.known_thread(thread, namespace)
+        if not namespace:
+            known.begin(_invocation(config))
+        if id is None:
+            with known.lock:  # or what was read before a put would be noted after it
+                stored, seen = self._backend.get(thread, namespace, None)
+                known.is_newest(stored.id if stored else None, seen)
+        else:
+            stored, _ = self._backend.get(thread, namespace, id)
+            known.asked_for(id)
+        found = self._tuple(stored) if stored else None
+        if found:
+            checkpoint = found.checkpoint
+            known.know(checkpoint["id"], known_state(checkpoint["channel_versions"], checkpoint["channel_values"]))
+        return found
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Yield checkpoints, the newest first. Raises as `get_tuple` does."""
+        only = {key: encode_value(value, allow=self.allow) for key, value in (filter or {}).items()}
+        if config is not None and get_checkpoint_id(config):
+            stored, _ = self._backend.get(*place_of(config))
+            found = self._tuple(stored) if stored else None
+            if stored and found and limit != 0 and only.items() <= stored.fields[POSITION]["metadata"].items():
+                yield found
+            return
+        thread = place_of(config)[0] if config else None
+        namespace = config["configurable"].get("checkpoint_ns") if config else None
+        below = get_checkpoint_id(before) if before else None
+        empty = True
+        for stored in self._backend.listed(thread, namespace, before=below, limit=limit, only=only or None):
+            empty = False
+            self._memory.known_thread(stored.thread, stored.namespace).asked_for(stored.id)
+            yield self._tuple(stored)
+        if below and empty and thread is not None and namespace is not None:
+            # A subgraph that is sent back to before it ran.
+            self._memory.known_thread(thread, namespace).asked_for(None)
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Save a checkpoint after the one that the configuration names.
+
+        Raises ThreadMoved if somebody else has written the thread since it was read, ThreadEnded, Unsaveable.
+        """
+        thread, namespace, parent = place_of(config)
+        try:
+            self._put(thread, namespace, parent, checkpoint, get_serializable_checkpoint_metadata(config, metadata))
+        except Exception as error:
+            self._memory.known_thread(thread, "").refuse(_root(config, checkpoint["id"]), _invocation(config), error)
+            raise
+        return config_of(thread, namespace, checkpoint["id"])
+
+    def _put(
+        self, thread: str, namespace: str, parent: str | None, checkpoint: Checkpoint, metadata: CheckpointMetadata
+    ) -> None:
+        known = self._memory.known_thread(thread, namespace)
+        with known.lock:
+            seen = known.goes_on(thread, parent, forks=metadata.get("source") == "fork")
+            base = known.states.get(parent) if parent else None
+            changes, state = _changes(base, checkpoint, self.allow)
+            changes[POSITION] = ("set", to_position(checkpoint, metadata, allow=self.allow))
+            run_id = metadata.get("run_id")
+            new = New(checkpoint["id"], parent, changes, base is None, run_id if isinstance(run_id, str) else "")
+            seen = self._backend.put(thread, namespace, new, seen)
+            for again in known.put_through(checkpoint["id"], seen, state):
+                again()
+
+    def branch_from(self, config: RunnableConfig) -> None:
+        """Let a put go on from the checkpoint that the configuration names, though the thread has moved on from it.
+
+        Without one, from the beginning.
+        """
+        thread, namespace, id = place_of(config)
+        self._memory.known_thread(thread, namespace).asked_for(id)
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Keep what a task wrote at the checkpoint that the configuration names. Raises Unsaveable."""
+        thread, namespace, id = place_of(config)
+        numbered = number_writes(writes, allow=self.allow)
+        if id is None:
+            raise ValueError("put_writes needs the checkpoint_id of the checkpoint that the writes follow.")
+        if not numbered:
+            return
+        send = partial(self._backend.put_writes, thread, namespace, id, numbered, task_id, task_path)
+        if any(channel == INTERRUPT for channel, _ in writes):
+            # LangGraph raises nothing else where a subgraph interrupts: an answer would go to an older state of it.
+            root = _root(config, id)
+            if (refused := self._memory.known_thread(thread, "").refusal(root, _invocation(config))) is not None:
+                raise refused
+            self._memory.known_thread(thread, namespace).interrupted(id, send)
+        send()
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Return what DeltaChannels are rebuilt from, in one query. Raises as `get_tuple` does."""
+        thread, namespace, id = place_of(config)
+        if channels and id is None:
+            stored, _ = self._backend.get(thread, namespace, None)
+            id = stored.id if stored else None
+        if not channels or id is None:
+            return {channel: {"writes": []} for channel in channels}
+        found = self._backend.history(thread, namespace, id, {channel: field_of(channel) for channel in channels})
+        made: dict[str, DeltaChannelHistory] = {}
+        for channel, history in found.items():
+            made[channel] = {"writes": decode_writes(history.writes, allow=self.allow)}
+            if history.stored:
+                made[channel]["seed"] = decode_value(history.value, allow=self.allow)
+        return made
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Remove a thread's checkpoints in all namespaces. Raises ThreadHeld."""
+        self._backend.delete(thread_id)
+        self._memory.forget(thread_id)
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove the checkpoints that these invocations saved, in all threads. Raises ThreadHeld."""
+        if run_ids:
+            self._backend.delete_for_runs(_texts("run_ids", run_ids))
+            self._memory.forget_all()
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread with all its checkpoints and writes to a new one. Raises ThreadTaken."""
+        self._backend.copy(source_thread_id, target_thread_id)
+        self._memory.forget(target_thread_id)
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Keep the newest checkpoint of each namespace and what it is rebuilt from, or nothing. Raises ThreadHeld."""
+        if strategy not in STRATEGIES:
+            raise ValueError(f"Unknown prune strategy {strategy!r}. Use one of {', '.join(STRATEGIES)}.")
+        for thread in _texts("thread_ids", thread_ids):
+            self._backend.prune(thread) if strategy == "keep_latest" else self._backend.delete(thread)
+            self._memory.forget(thread)
+
+    def _tuple(self, stored: Stored) -> CheckpointTuple:
+        checkpoint, metadata = from_fields(stored.fields, stored.id, allow=self.allow)
+        if stored.edited:
+            edited = [channel_of(field) for field in stored.edited]
+            versions = checkpoint["channel_versions"]
+            checkpoint["channel_versions"] = raise_versions(versions, [name for name in edited if name in versions])
+        return self.make_tuple(stored.thread, stored.namespace, stored.parent, checkpoint, metadata, stored.writes)
+
+    def get_next_version(self, current: Any, channel: None = None) -> Any:
+        """Return the version after `current`, in its form."""
+        return next_version(current)
+
+
+def _changes(base: KnownState | None, checkpoint: Checkpoint, allow: Allowed) -> tuple[dict[str, Change], KnownState]:
+    """Return how a checkpoint differs from what was saved before it, and what is then known of it.
+
+    Without a base it is the whole state. A channel whose version is the same has not changed.
+    """
+    values, versions = checkpoint["channel_values"], checkpoint["channel_versions"]
+    same = {
+        name for name in base.channels & values.keys() if name in versions and versions[name] == base.versions.get(name)
+    } if base else set()  # fmt: skip
+    now = known_state(versions, {name: channel_value for name, channel_value in values.items() if name not in same})
+    changes: dict[str, Change] = {}
+    for name, value in values.items():
+        if name in same:
+            continue
+        before, after = base.lists.get(name) if base else None, now.lists.get(name)
+        if before is not None and after is not None and before.grown(after):
+            changes[field_of(name)] = ("append", [to_field(name, item, allow=allow) for item in value[before.items :]])
+        else:
+            changes[field_of(name)] = ("set", to_field(name, value, allow=allow))
+    if base is None:
+        return changes, now
+    for name in base.channels - values.keys():
+        changes[field_of(name)] = ("drop", None)
+    kept = {name: saved_list for name, saved_list in base.lists.items() if name in same}
+    return changes, KnownState(now.versions, frozenset(values), {**kept, **now.lists})
+
+
+def _root(config: RunnableConfig, id: str) -> str:
+    """Return the graph's own checkpoint: `id`, or in a subgraph the one from which it was called."""
+    inside = config["configurable"].get("checkpoint_ns")
+    return str(config["configurable"].get("checkpoint_map", {}).get("", "")) if inside else id
+
+
+def _invocation(config: RunnableConfig) -> object:
+    """Return what LangGraph makes anew for each invocation and shares with its subgraphs; None outside of one."""
+    return getattr(config["configurable"].get(RUNTIME), "control", None)
+
+
+def _texts(what: str, given: Sequence[str]) -> list[str]:
+    if isinstance(given, str):
+        raise TypeError(f"{what} is a list of ids, not one text.")
+    return [str(item) for item in given]

@@ -18,7 +18,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, Checkpoin
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from ..errors import BadToken, HoldpointError, Unreachable
-from .saver import HoldpointSaver
+from .checkpointer import HoldpointSaver
 from .saver_errors import ThreadTaken
 
 
