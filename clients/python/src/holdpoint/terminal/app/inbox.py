@@ -18,8 +18,7 @@ from ..command_line import DONE, make_parser, parse_and_run
 from ..lines import BOLD, GO, HOLD, SOFT, STOP, Line, Span, make_line, one_line
 from ..reviewing import Json
 from .base import Lines, ReviewApp, ReviewScreen, TableScreen, make_table, run_in_background
-from .deciding import Approve, Composer, Reject, Respond
-from .editing import Answer, Each, Edit
+from .deciding import Answer, Approve, Composer, Each, Edit, Reject, Respond
 from .runs import RunsScreen
 
 RISKS = ("critical", "high", "medium", "low")
