@@ -223,18 +223,13 @@ class EnvironmentReader:
             return redis_url
         return f"redis+socket://{unquote(parts.path)}?virtual_host={dict(parse_qsl(parts.query)).get('db', '0')}"
 
-    def _of_services(self) -> tuple[str, ...]:
-        """Return the prefixes of the variables in which Kubernetes gives a pod the address of each service.
-
-        Those of holdpoint-web: HOLDPOINT_WEB_SERVICE_HOST, HOLDPOINT_WEB_PORT, HOLDPOINT_WEB_PORT_8000_TCP_ADDR etc.
-        """
-        ending = "_SERVICE_HOST"
-        services = [name.removesuffix(ending) for name in self.variables if name.endswith(ending)]
-        return tuple(f"{service}{part}" for service in services for part in ("_SERVICE_", "_PORT_"))
-
     def refuse_junk(self) -> None:
         """End the process, with one sentence for each mistake, where there is any."""
-        of_services = self._of_services()
+        # Kubernetes gives a pod the address of each service in variables; those of holdpoint-web are
+        # HOLDPOINT_WEB_SERVICE_HOST, HOLDPOINT_WEB_PORT, HOLDPOINT_WEB_PORT_8000_TCP_ADDR etc.
+        ending = "_SERVICE_HOST"
+        services = [name.removesuffix(ending) for name in self.variables if name.endswith(ending)]
+        of_services = tuple(f"{service}{part}" for service in services for part in ("_SERVICE_", "_PORT_"))
         for name in sorted(set(self.variables) - self.known - OF_CLIENTS):
             if name.startswith(PREFIX) and not f"{name}_".startswith(of_services):
                 close = difflib.get_close_matches(name, self.known, 1)

@@ -52,6 +52,7 @@ def configuration(style: str, level: str) -> dict[str, Any]:
     ends += (
         [structlog.processors.JSONRenderer(ensure_ascii=True)] if style == "json" else [escape_controls, render_text]
     )
+    access = logging.getLogger("uvicorn.access")  # --no-access-log leaves it without a handler
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -71,7 +72,7 @@ def configuration(style: str, level: str) -> dict[str, Any]:
             # uvicorn has set up its own handlers by now, unless it was told not to.
             "uvicorn": {"handlers": [], "level": level, "propagate": True},
             "uvicorn.error": {"level": level},
-            "uvicorn.access": {"handlers": [], "level": level, "propagate": _wants_access_log()},
+            "uvicorn.access": {"handlers": [], "level": level, "propagate": bool(access.handlers) or access.propagate},
             # A line for every request to the sandbox or the API belongs to debugging.
             "httpx": {"level": "WARNING"},
             "celery.app.trace": {"level": "WARNING"},
@@ -79,12 +80,6 @@ def configuration(style: str, level: str) -> dict[str, Any]:
             "celery.beat": {"level": "WARNING"},
         },
     }
-
-
-def _wants_access_log() -> bool:
-    """Tell whether uvicorn logs requests: --no-access-log leaves its logger without a handler."""
-    access = logging.getLogger("uvicorn.access")
-    return bool(access.handlers) or access.propagate
 
 
 def log_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -112,19 +112,16 @@ def refusal_for(request: HttpRequest) -> HttpResponse | None:
 
     The token or the networks let it read; where neither is set, only this machine may.
     """
-    if _sends_token(request) or _asks_from_inside(request):
+    kind, _, sent = request.headers.get("Authorization", "").partition(" ")
+    token = settings.HOLDPOINT_METRICS_TOKEN.encode()
+    sends_token = bool(token) and kind.lower() == "bearer" and hmac.compare_digest(sent.strip().encode(), token)
+    if sends_token or _asks_from_inside(request):
         return None
-    if not settings.HOLDPOINT_METRICS_TOKEN:
+    if not token:
         raise Http404
     refused = HttpResponse("Send the token of HOLDPOINT_METRICS_TOKEN.\n", status=401, content_type="text/plain")
     refused["WWW-Authenticate"] = 'Bearer realm="Holdpoint metrics"'
     return refused
-
-
-def _sends_token(request: HttpRequest) -> bool:
-    kind, _, sent = request.headers.get("Authorization", "").partition(" ")
-    token = settings.HOLDPOINT_METRICS_TOKEN.encode()
-    return bool(token) and kind.lower() == "bearer" and hmac.compare_digest(sent.strip().encode(), token)
 
 
 def _asks_from_inside(request: HttpRequest) -> bool:

@@ -47,18 +47,12 @@ def write_addresses(description: Mapping[str, Any]) -> str:
         for address, operation in operations:
             if operation["tags"][0] == tag:
                 words = " ".join(operation["description"].split())
-                parts.append(f"| `{address}{_query(operation)}` | {words} | {_scopes(operation)} |\n")
+                names = [parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "query"]
+                query = "?" + "&".join(f"{name}=" for name in names) if names else ""
+                scopes = chain.from_iterable(way.get("token", ()) for way in operation["security"])
+                scope = ", ".join(f"`{scope}`" for scope in scopes) or "none"
+                parts.append(f"| `{address}{query}` | {words} | {scope} |\n")
     return "".join(parts)
-
-
-def _query(operation: Mapping[str, Any]) -> str:
-    names = [parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "query"]
-    return "?" + "&".join(f"{name}=" for name in names) if names else ""
-
-
-def _scopes(operation: Mapping[str, Any]) -> str:
-    scopes = chain.from_iterable(way.get("token", ()) for way in operation["security"])
-    return ", ".join(f"`{scope}`" for scope in scopes) or "none"
 
 
 def write_events(page: str) -> str:

@@ -155,6 +155,4 @@ def _turn(run: Run, answered: bool, aim: Aim | None) -> WorkerTurn:
 def _last_result(seen: Seen | None, step: str) -> Any:
     """Return the effect's last result for the dead worker; None where it is unknown or no plain object."""
     outputs = (seen or {}).get(step)
-    if not outputs or any(name.endswith(("+", "~", ">")) for name in outputs[-1]):
-        return None
-    return outputs[-1]
+    return None if not outputs or any(name.endswith(("+", "~", ">")) for name in outputs[-1]) else outputs[-1]

@@ -199,7 +199,10 @@ class PasskeyForm(webauthn.AuthenticateWebAuthnForm):
         try:
             _check_origin(answer.response.client_data.origin)
             row: Authenticator = passkeys.complete_authentication(user, credential)
-            _count_up(row, answer.response.authenticator_data.counter)
+            counter = answer.response.authenticator_data.counter
+            # One that did not go up is a copy's, or one that never counts and stays 0.
+            if (counter or row.data.get("counter")) and not advance_counter(row, "counter", counter):
+                raise django_forms.ValidationError("This passkey may have been copied, and was refused.")
         except django_forms.ValidationError:
             factor_refused(context.request, user, ProofMethod.PASSKEY)
             raise
@@ -253,12 +256,6 @@ def _counter(secret: str, code: str) -> int | None:
         if totp.compare_user_code(actual=code, expected=expected):
             return counter
     return None
-
-
-def _count_up(row: Authenticator, counter: int) -> None:
-    """Note a passkey's counter. One that did not go up is a copy's, or one that never counts and stays 0."""
-    if (counter or row.data.get("counter")) and not advance_counter(row, "counter", counter):
-        raise django_forms.ValidationError("This passkey may have been copied, and was refused.")
 
 
 @transaction.atomic

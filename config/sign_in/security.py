@@ -51,18 +51,15 @@ def require_confirmation(view: View) -> View:
     @private
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if not get_reauthentication_flows(request.user) and not _signed_in_lately(request):
-            return render(request, "account_pages/sign_in_again.html", status=403)
+        if not get_reauthentication_flows(request.user):
+            # Somebody who has nothing to confirm with, like a new person of single sign-on, has to have just signed in.
+            found = [factors.moment_of(record) for record in get_authentication_records(request, request.user)]
+            newest = max((at for at in found if at), default=None)
+            if newest is None or timezone.now() - newest >= step_up.within():
+                return render(request, "account_pages/sign_in_again.html", status=403)
         return reauthentication_required(app="allauth.mfa")(view)(request, *args, **kwargs)  # type: ignore[no-any-return]
 
     return guarded
-
-
-def _signed_in_lately(request: HttpRequest) -> bool:
-    """Tell whether somebody who has nothing to confirm with, like a new person of single sign-on, just signed in."""
-    found = [factors.moment_of(record) for record in get_authentication_records(request, request.user)]
-    newest = max((at for at in found if at), default=None)
-    return newest is not None and timezone.now() - newest < step_up.within()
 
 
 @private_get

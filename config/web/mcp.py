@@ -156,8 +156,6 @@ def again(body: bytes, receive: Receive) -> Receive:
     left = [body]
 
     async def replayed() -> Mapping[str, Any]:
-        if left:
-            return {"type": "http.request", "body": left.pop(), "more_body": False}
-        return await receive()
+        return {"type": "http.request", "body": left.pop(), "more_body": False} if left else await receive()
 
     return replayed

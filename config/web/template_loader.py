@@ -20,6 +20,4 @@ class Loader(filesystem.Loader):
     def get_contents(self, origin: Origin) -> str:
         """Return the template's source."""
         source = super().get_contents(origin)
-        if not origin.name.endswith(".html"):
-            return source
-        return INDENTATION.sub("\n", WITHIN_SENTENCE.sub(" ", source))
+        return source if not origin.name.endswith(".html") else INDENTATION.sub("\n", WITHIN_SENTENCE.sub(" ", source))

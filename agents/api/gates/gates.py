@@ -467,9 +467,7 @@ def verify_gate(gate: Gate, proposal: Proposal) -> None:
 
 def encode_ending(gate: Gate) -> bytes:
     outcome: Outcome | None = getattr(gate, "outcome", None)
-    if outcome is None:
-        return b"null"
-    return splice_json(EndingHead.from_orm(outcome), **outcome_of(gate, outcome))
+    return b"null" if outcome is None else splice_json(EndingHead.from_orm(outcome), **outcome_of(gate, outcome))
 
 
 def became(gate: Gate, proposal: Proposal) -> dict[str, Any] | None:

@@ -160,9 +160,7 @@ class Throttle(BaseThrottle):
 
     def allow_request(self, request: HttpRequest) -> bool:
         """Count the request, and keep the rate on it. A request that waits is asked again, and counts once."""
-        if getattr(request, "scope", {}).get(AGAIN):
-            return True
-        return _count_sender(request).within
+        return bool(getattr(request, "scope", {}).get(AGAIN)) or _count_sender(request).within
 
 
 class AddressThrottle(BaseThrottle):

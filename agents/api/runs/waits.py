@@ -127,7 +127,8 @@ def read_signals(request: HttpRequest, run_id: RunId, name: SignalName, asked: Q
     program that keeps the number of the last one it read gets each once.
     """
     run = run_or_404(request, run_id)
-    veil = _veil(request, run, name)
+    token = token_of(request)  # nothing is hidden from the run's own agent
+    veil = redact.OPEN if token and token.agent == run.plan.agent else signals.veil(run, name)
     items = [
         splice_json(SignalAnswer.from_orm(signal), masked=masked, value=value)
         for signal in signals.first_after(run, name, asked.after, most=VALUES, size=ANSWER)
@@ -137,12 +138,6 @@ def read_signals(request: HttpRequest, run_id: RunId, name: SignalName, asked: Q
     if not items and run.status in Run.LIVE:
         response[AWAITS] = f"signals.{run.pk}"
     return response
-
-
-def _veil(request: HttpRequest, run: Run, name: str) -> redact.Redaction:
-    """Return what of a signal's value is hidden from the sender of the request: nothing from the run's own agent."""
-    token = token_of(request)
-    return redact.OPEN if token and token.agent == run.plan.agent else signals.veil(run, name)
 
 
 def _shown(veil: redact.Redaction, value: bytes) -> tuple[bytes, bytes]:

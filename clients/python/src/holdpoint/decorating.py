@@ -107,9 +107,7 @@ class Guarded:
 
     def done(self, call: Call | AsyncCall) -> Any:
         """Call the function, or its undo, with the approved arguments; return its result, or a coroutine of it."""
-        if call.undoes is None:
-            return self.signature.call(call.arguments, call.key)
-        return self._undo(call)
+        return self.signature.call(call.arguments, call.key) if call.undoes is None else self._undo(call)
 
     def result_of(self, refusal: Answered | AlreadyDone) -> Any:
         """Return the answer or the recorded result in the function's own type; as it came if it does not fit."""

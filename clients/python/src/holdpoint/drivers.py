@@ -63,9 +63,7 @@ class Threads:
                 return _reply(self.client.send(_request(self.client, step.request)))
             except httpx.RequestError as error:
                 return _lost(error)
-        if isinstance(step, Keep):
-            return self._keep(step)
-        return sleep(step.seconds)
+        return self._keep(step) if isinstance(step, Keep) else sleep(step.seconds)
 
     def _keep(self, step: Keep) -> Stop:
         stopped = threading.Event()

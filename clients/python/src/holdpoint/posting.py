@@ -214,7 +214,8 @@ class Ask:
         if isinstance(schema, type):
             schema = schema.model_json_schema(mode="serialization", schema_generator=Schemas)
         found: dict[str, Any] = {"id": self.name, "title": self.title, "tool": self.tool or self.name}
-        found |= {"arguments": to_json_data(self.arguments or {}), "pinned": [_pointer(name) for name in self.pinned]}
+        pinned = [name if name.startswith("/") else pointer_to(name) for name in self.pinned]
+        found |= {"arguments": to_json_data(self.arguments or {}), "pinned": pinned}
         found |= {"undo": self.undo, "idempotent": self.idempotent} | ({"schema": schema} if schema else {})
         found |= {"draws": [dict(drawing) for drawing in self.draws]} if self.draws else {}
         if self.respond is not False:
@@ -327,9 +328,4 @@ def post_all(api: Api, postings: Sequence[Posting], *, key: str, ask_only: bool 
     gates = [gate | ({"ask_only": True} if ask_only else {}) for gate in gates]
     if not gates:
         return []
-    body = {**shared[0], "deferred": True, "gates": gates}
-    return (yield from api.post("gates/batches", body, Turns, key=key)).gates
-
-
-def _pointer(name: str) -> str:
-    return name if name.startswith("/") else pointer_to(name)
+    return (yield from api.post("gates/batches", {**shared[0], "deferred": True, "gates": gates}, Turns, key=key)).gates

@@ -163,7 +163,8 @@ class Api:
             if self.habits.clock() + wait > until:
                 raise _given_up(reply, patience)
             if silent and pause > FIRST:
-                LOG.warning("No usable answer: %s. It is tried again for %g s.", _describe_reply(reply), patience)
+                why = reply.reason if isinstance(reply, Lost) else f"the server said {reply.status}"
+                LOG.warning("No usable answer: %s. It is tried again for %g s.", why, patience)
                 silent = False
             yield Pause(wait)
             pause = min(2 * pause, MOST)
@@ -207,10 +208,6 @@ def _read(answer: type[M], document: Any) -> M:
         raise BadAnswer(
             f"This version of the client cannot read the server's answer ({faults}). Update one of the two."
         ) from None
-
-
-def _describe_reply(reply: Reply | Lost) -> str:
-    return reply.reason if isinstance(reply, Lost) else f"the server said {reply.status}"
 
 
 def _asked_to_wait(reply: Reply | Lost, now: datetime) -> float:

@@ -142,7 +142,8 @@ def _is_call(value: Any) -> bool:
 def _per_call(asked: Pending, schemas: Mapping[str, Any]) -> GraphQuestion:
     value, allowed, schema = asked.value, [], schemas.get(asked.value["name"], {})
     for branch in _branches(asked.schema or {}):
-        kind = _const(branch.get("properties", {}).get("type", {}))
+        part = branch.get("properties", {}).get("type", {})
+        kind = str(part.get("const") or next(iter(part.get("enum", [])), ""))
         allowed += [kind] if kind else []
         if kind == EDIT and (found := _edited_arguments(branch, asked.schema)):
             schema = schema or found
@@ -155,19 +156,15 @@ def _call(
     number: int = 0, count: int = 1,
 ) -> GraphQuestion:  # fmt: skip
     """Return the question about one call, the `number`th of so many that the interrupt asks about."""
+    # Without what LangChain puts there of itself, since the action shows the call.
+    words = str(description or "").removesuffix(f"Tool: {name}\nArgs: {arguments}").strip().removeprefix(USUAL).strip()
     return GraphQuestion(
         id=f"{asked.id}.{number}" if count > 1 else asked.id, interrupt=asked.id, form=form, name=name,
         tool=identifier(name), title=in_words(name), node=asked.node, graph=asked.graph,
         call=asked.calls[number] if number < len(asked.calls) else "",
-        description=_own_words(str(description or ""), name, arguments),
-        asked=arguments, arguments=arguments, takes=dict(schema),
+        description=words, asked=arguments, arguments=arguments, takes=dict(schema),
         allowed=[verdict for verdict in (APPROVE, EDIT, REJECT, RESPOND) if verdict in allowed],
     )  # fmt: skip
-
-
-def _own_words(description: str, name: str, arguments: Any) -> str:
-    """Return a description without what LangChain puts there of itself, since the action shows the call."""
-    return description.removesuffix(f"Tool: {name}\nArgs: {arguments}").strip().removeprefix(USUAL).strip()
 
 
 def _is_inbox(value: Any) -> bool:
@@ -239,10 +236,6 @@ def _branches(schema: Mapping[str, Any]) -> list[Any]:
     return [resolve_references(branch, schema) for branch in found]
 
 
-def _const(part: Mapping[str, Any]) -> str:
-    return str(part.get("const") or next(iter(part.get("enum", [])), ""))
-
-
 def _edited_arguments(branch: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
     action = resolve_references(branch.get("properties", {}).get("edited_action", {}), whole)
     arguments = resolve_references(action.get("properties", {}).get("args", {}), whole)
@@ -297,9 +290,7 @@ def _decision(question: GraphQuestion) -> dict[str, Any]:
         return {"type": "edit", "edited_action": {"name": question.name, "args": question.arguments}}
     if verdict == RESPOND:
         return {"type": "respond", "message": _response_text(question)}
-    if verdict == REJECT:
-        return {"type": "reject", "message": reason(question)}
-    return {"type": "approve"}
+    return {"type": "reject", "message": reason(question)} if verdict == REJECT else {"type": "approve"}
 
 
 def _response(question: GraphQuestion) -> dict[str, Any]:

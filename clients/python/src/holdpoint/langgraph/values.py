@@ -82,9 +82,7 @@ def decode_value(shown: JSON, *, allow: Allowed = ()) -> Any:
         if TYPE in shown:
             return _open(shown, allow)
         return {key: decode_value(value, allow=allow) for key, value in shown.items()}
-    if kind is list:
-        return [decode_value(item, allow=allow) for item in shown]
-    return shown
+    return [decode_value(item, allow=allow) for item in shown] if kind is list else shown
 
 
 def _encode(value: Any, allow: Allowed, depth: int) -> JSON:

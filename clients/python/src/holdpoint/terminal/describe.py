@@ -71,7 +71,9 @@ def title(gate: Json, style: str = BOLD) -> Span:
 
 def gate(gate: Json, state: Json | None = None) -> list[Line]:
     """Describe a gate: what it asks, of whom, and how it ended. `state`: for the words that the card quotes."""
-    card, marks = gate["card"], marks_of(gate)
+    card = gate["card"]
+    # JSON Pointer into the card -> the mark of who says so; none for what is Holdpoint's own
+    marks = {mark["at"]: mark["words"] for mark in gate.get("provenance") or () if mark["words"]}
     by = [Span(", "), Span(marks["/risk"], HOLD)] if marks.get("/risk") else []
     lines = [
         *marked(marks.get("/title")),
@@ -97,21 +99,11 @@ def gate(gate: Json, state: Json | None = None) -> list[Line]:
         lines.append(make_line(Span(f"{len(card['charts'])} charts are on the gate's page: {gate['url']}", SOFT)))
     for at, quote in enumerate(card.get("actions") or ()):
         lines += [make_line(), *action(quote, _within(marks, f"/actions/{at}"))]
-    if _has_files(card):
+    asked = [(action.get("arguments"), action.get("schema")) for action in card.get("actions") or ()]
+    if '"$artifact"' in json.dumps(asked):  # arguments are files, or may be
         lines.append(make_line(Span(f"Files are read and uploaded on the gate's page: {gate['url']}", HOLD)))
     lines += _question(card) + _preconditions(card)
     return [*lines, make_line(), *agreement(gate)]
-
-
-def _has_files(card: Json) -> bool:
-    """Tell whether arguments are files, or may be."""
-    asked = [(action.get("arguments"), action.get("schema")) for action in card.get("actions") or ()]
-    return '"$artifact"' in json.dumps(asked)
-
-
-def marks_of(gate: Json) -> dict[str, str]:
-    """Return JSON Pointer into the card -> the mark of who says so; none for what is Holdpoint's own."""
-    return {mark["at"]: mark["words"] for mark in gate.get("provenance") or () if mark["words"]}
 
 
 def marked(mark: str | None, end: str = "") -> list[Line]:
