@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
@@ -13,7 +13,7 @@ from .awaiting import Way
 from .calls import Allowed, AsyncCall, Call
 from .drivers import Awaiting, Blocking, Tasks, Threads, told_as, wrap_function
 from .endings import Said
-from .posting import Posting, post_all, post_gate
+from .posting import Posting, post_gate
 from .sending import Api, Op
 
 P = ParamSpec("P")
@@ -253,12 +253,6 @@ def post_deferred(api: Api, posting: Posting, *, ask_only: bool = False) -> Op[P
     """Post the gate without waiting."""
     turn = yield from post_gate(api, posting, deferred=True, ask_only=ask_only)
     return Pending(turn.gate or 0, turn.run, turn.gate_url or "")
-
-
-def deferred_all(api: Api, postings: Sequence[Posting], *, key: str = "", ask_only: bool = False) -> Op[list[Pending]]:
-    """Post the gates in one call, without waiting."""
-    turns = yield from post_all(api, postings, key=key, ask_only=ask_only)
-    return [Pending(turn.gate or 0, turn.run, turn.gate_url or "") for turn in turns]
 
 
 Later = Coroutine[Any, Any, Pending]

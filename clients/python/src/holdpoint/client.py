@@ -21,7 +21,7 @@ from .decorating import Terms, make_requiring, requiring_awaited
 from .drivers import Awaiting, Blocking, Tasks, Threads, operation
 from .endings import Said
 from .errors import NotConfigured
-from .posting import THREAD, Posting, Step, question, question_each, thread
+from .posting import THREAD, Posting, Step, post_all, question, question_each, thread
 from .runs import AsyncRun, Run
 from .sending import Api, Habits, Op, Request
 
@@ -101,7 +101,8 @@ class _Client(ABC, Generic[W, A, B]):
         `questions` are made by `question` and `question_each`, whose `key` and `timeout` do not count here. Go on with
         each by `resume` or `resume_each`; with `ask_only`, by `said`. `key`: the same one again asks nothing new.
         """
-        return (yield from approvals.deferred_all(self._api, questions, key=key, ask_only=ask_only))
+        turns = yield from post_all(self._api, questions, key=key, ask_only=ask_only)
+        return [Pending(turn.gate or 0, turn.run, turn.gate_url or "") for turn in turns]
 
     @operation
     def said(self, gate: int, *, timeout: float | None = None) -> Op[Said]:

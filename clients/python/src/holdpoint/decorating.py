@@ -276,7 +276,10 @@ def _decorator(api: Api, build: Callable[[Guarded], Any], terms: Callable[..., T
                 raise TypeError(
                     f"{function.__name__} yields its results, which are reported at once. Return them all, as a list."
                 )
-            method = _is_method(function)
+            # It stands in a class's body and takes `self`: it is not yet bound to the class.
+            outer = function.__qualname__.rpartition(".")[0]
+            takes_self = list(inspect.signature(function).parameters)[:1] == ["self"]
+            method = bool(outer) and not outer.endswith("<locals>") and takes_self
             guarded = Guarded(api, function, wanted, method=method)
             return Method(guarded, build) if method else build(guarded)
 
@@ -286,13 +289,6 @@ def _decorator(api: Api, build: Callable[[Guarded], Any], terms: Callable[..., T
     told_as(requires_approval, requires_approval, signature.replace(return_annotation="the function, which asks first"))
     requires_approval.__doc__ = Terms.__doc__
     return requires_approval
-
-
-def _is_method(function: Callable[..., Any]) -> bool:
-    """Tell whether the function stands in a class's body and takes `self`: it is not yet bound to the class."""
-    outer = function.__qualname__.rpartition(".")[0]
-    parameters = list(inspect.signature(function).parameters)
-    return bool(outer) and not outer.endswith("<locals>") and parameters[:1] == ["self"]
 
 
 class Signature:
