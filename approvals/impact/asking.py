@@ -122,7 +122,7 @@ def _holds(walk: Walk, gate: GateFact) -> bool | None:
     used = {grant.used_by for grant in gate.grants if grant.used_by}
     if not permissions.stands(gate.kind, map(own.get, used)):
         return False
-    walked = {entry.step for entry in walk.path[len(walk.target.path) :]}
+    walked = {entry.step for entry in walk.walked}
     unused = {grant.effect for grant in gate.grants if not grant.used_by}
     if not unused <= walked:
         return False

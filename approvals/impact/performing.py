@@ -26,7 +26,7 @@ from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values.canonical_json import encode_canonical
 
-from .facts import EffectFact, GateFact, GrantFact, MoveTarget, RecordedHistory
+from .facts import EffectFact, GateFact, MoveTarget, RecordedHistory
 from .records import KnownValue, StepInput, Steps, may_match
 from .result import Impact, ImpactVerdict, Repeat
 from .walk import AdoptionChance, Walk
@@ -105,7 +105,7 @@ def _pass_by(walk: Walk, spec: StepSpec, refused: Action) -> str | None:
 
 def _of_unknown(walk: Walk, spec: StepSpec, reading: StepInput) -> str | None:
     """Judge an effect with unknown input: it may be adopted where an earlier one could have the same input."""
-    held = walk.held()
+    held = {(each.step, each.digest, each.occurrence) for each in walk.path}
     done = [
         row
         for row in [*walk.records.generations(spec.name), *walk.foreign(spec.name)]
@@ -202,16 +202,23 @@ def permit(walk: Walk, spec: StepSpec) -> Permit:
     mine = [grant for grant in last.grants if grant.effect == spec.name]
     grants = [grant for grant in mine if not spec.action or grant.action == acting]
     unused = [grant for grant in grants if not grant.used_by]
-    executed = _executed_since(walk, spec, last)
+    after = [each for each in walk.target.path if each.run_id == last.run and each.seq > last.seq]
+    executed = len(permissions.executed_since(after, spec.name)) + sum(each.step == spec.name for each in walk.walked)
     known = 0 if spec.action else executed
     left = permissions.permission_left(given=len(grants), unused=len(unused), executed=known)
     if not (left and last.current):
         return Permit(False, would_ask)
-    if _changed_by_hand(walk, spec, last):
+    loose = binding.loose_names(walk.flow.plan, gate_step=last.step, effect=spec.name)
+    since = next((at for at, each in enumerate(walk.target.path) if each.id == last.execution), -1)
+    if permissions.changed_by_hand([each for each in walk.target.by_hand if each.at > since], loose):
         return Permit(False, would_ask)
+    approved = [grant.fields() for grant in unused]
+    covered = all(
+        fields is not None and all(walk.state.digest(name) == was for name, was in fields.items())
+        for fields in approved
+    )
     # It is not known here which of several actions those executions performed.
-    covers = [_covers(walk, grant) for grant in unused]
-    return Permit(True if all(covers) and not (spec.action and executed) else None, would_ask)
+    return Permit(True if covered and not (spec.action and executed) else None, would_ask)
 
 
 def _last_gate(walk: Walk, spec: StepSpec) -> GateFact | None:
@@ -219,26 +226,6 @@ def _last_gate(walk: Walk, spec: StepSpec) -> GateFact | None:
     on_path = [gate for gate in walk.records.gates if gate.id in walk.target.gates]
     newest = sorted(on_path, key=lambda gate: gate.id, reverse=True)
     return permissions.last_allowing(newest, walk.flow.plan, spec, now=_acting(walk, spec))
-
-
-def _executed_since(walk: Walk, spec: StepSpec, gate: GateFact) -> int:
-    """Count how often the effect landed on the path after that gate."""
-    after = [each for each in walk.target.path if each.run_id == gate.run and each.seq > gate.seq]
-    walked = walk.path[len(walk.target.path) :]
-    return len(permissions.executed_since(after, spec.name)) + sum(each.step == spec.name for each in walked)
-
-
-def _changed_by_hand(walk: Walk, spec: StepSpec, gate: GateFact) -> bool:
-    """Tell whether somebody changed a loose field of the effect by hand since that gate closed."""
-    loose = binding.loose_names(walk.flow.plan, gate_step=gate.step, effect=spec.name)
-    since = next((at for at, each in enumerate(walk.target.path) if each.id == gate.execution), -1)
-    return bool(permissions.changed_by_hand([each for each in walk.target.by_hand if each.at > since], loose))
-
-
-def _covers(walk: Walk, grant: GrantFact) -> bool:
-    """Tell whether every field that the approval covers certainly has the approved digest."""
-    fields = grant.fields()
-    return fields is not None and all(walk.state.digest(name) == was for name, was in fields.items())
 
 
 def repeats(
@@ -258,7 +245,12 @@ def repeats(
         for fact in (each for each in done if each.step == step and each.id not in settled):
             for action in _again(history, fact, acting, on_path=not path.isdisjoint(fact.landings)):
                 mine = next((each for each in acting if each.id == action), None)
-                found.append(_repeat(fact, action, titles(history.plan, step, mine), certain=certain))
+                repeat = Repeat(
+                    effect=fact.id, step=step, action=action, titles=titles(history.plan, step, mine), run=fact.run,
+                    checkpoint=fact.landed, at=fact.at, done=happened(fact), certain=certain,
+                    irreversible=fact.irreversible,
+                )  # fmt: skip
+                found.append(repeat)
     return tuple(found)
 
 
@@ -277,11 +269,3 @@ def _again(history: RecordedHistory, fact: EffectFact, acting: Sequence[Action],
     if not acting or (was := fact.arguments()) is None:
         return []
     return [action.id for action in acting if encode_canonical(action.arguments) == was][:1]
-
-
-def _repeat(fact: EffectFact, action: str, called: tuple[str, ...], *, certain: bool) -> Repeat:
-    return Repeat(
-        effect=fact.id, step=fact.step, action=action, titles=called, run=fact.run,
-        checkpoint=fact.landed, at=fact.at, done=happened(fact), certain=certain,
-        irreversible=fact.irreversible,
-    )  # fmt: skip

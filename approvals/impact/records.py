@@ -234,13 +234,6 @@ class Records:
         """List this run's effects of a step, each in its latest generation."""
         return [row for row in self.newest.values() if row.step == step]
 
-    def foreign(self, step: str) -> list[EffectFact]:
-        """List the effects of other runs at this step, certain or doubtful, about which a fork asks."""
-        if not self.target.fork:
-            return []
-        others = [row for row in self.effects if row.run != self.target.run and row.step == step]
-        return [row for row in others if effects.asked_about(row)]
-
 
 def may_match(record: CheckpointHeader | EffectFact | GateFact, reading: StepInput) -> bool:
     """Tell whether a record's input may be this one."""

@@ -176,21 +176,6 @@ class Impact:
         return tuple(row for row in self.having(ImpactVerdict.WILL) if not row.asks)
 
     @property
-    def may(self) -> tuple[ImpactRow, ...]:
-        """List the steps that may run; one that may only ask is in `asking`."""
-        return tuple(row for row in self.rows if row.verdict is ImpactVerdict.MAY and not row.asks_alone)
-
-    @property
-    def skipped(self) -> tuple[ImpactRow, ...]:
-        """List the effects that are skipped."""
-        return self.having(ImpactVerdict.SKIPPED)
-
-    @property
-    def stands(self) -> tuple[ImpactRow, ...]:
-        """List the executions that are not done again, those before the target included."""
-        return tuple(row for row in self.rows if row.verdict is ImpactVerdict.STANDS)
-
-    @property
     def undone(self) -> tuple[ImpactRow, ...]:
         return self.having(ImpactVerdict.UNDONE)
 
@@ -205,13 +190,7 @@ class Impact:
     @property
     def asking(self) -> tuple[ImpactRow, ...]:
         """List the rows at which a person is asked, or may be."""
-        return tuple(row for row in self.ahead if row.asks and row.verdict in (ImpactVerdict.WILL, ImpactVerdict.MAY))
-
-    @property
-    def final(self) -> tuple[ImpactRow, ...]:
-        """List the effects that run, or may, and cannot be undone."""
-        runs = self.having(ImpactVerdict.WILL, ImpactVerdict.MAY, kind="effect")
-        return tuple(row for row in runs if row.irreversible)
+        return tuple(row for row in self.having(ImpactVerdict.WILL, ImpactVerdict.MAY) if row.asks)
 
     @property
     def repeated(self) -> tuple[ImpactRow, ...]:

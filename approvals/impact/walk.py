@@ -18,7 +18,7 @@ where every one of those ways leads to the same step, and nothing on them could 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -59,7 +59,10 @@ class Flow:
         A step with validators may also go back to the steps that made what it reads, and an effect without a permission
         to a gate.
         """
-        return {name: self.onward[name] | self.asks_at(name) for name in self.steps}
+        return {
+            name: self.onward[name].union(allowing(self.plan, name) if step.guarded else ())
+            for name, step in self.steps.items()
+        }
 
     @cached_property
     def onward(self) -> dict[str, frozenset[str]]:
@@ -77,22 +80,19 @@ class Flow:
             found |= reading
         return found - {name}
 
-    def reach(self, starts: Iterable[str], *, avoiding: Iterable[str] = ()) -> set[str]:
-        """Return the steps that may run from `starts` on, these included, on ways that avoid `avoiding`."""
-        return self._reached(starts, self.ways, set(avoiding))
+    def reach(
+        self, starts: Iterable[str], *, avoiding: Container[str] = (), ways: Mapping[str, frozenset[str]] | None = None
+    ) -> set[str]:
+        """Return the steps that may run from `starts` on, these included, on ways that avoid `avoiding`.
 
-    def gone_past(self, starts: Iterable[str]) -> set[str]:
-        """Return the gates from which the run may go on while they are open, if it comes to them from `starts` on."""
-        if not self.plan.goes_on_asking:
-            return set()
-        return {name for name in self._reached(starts, self.onward, set()) if not self.steps[name].waits}
-
-    def _reached(self, starts: Iterable[str], ways: Mapping[str, frozenset[str]], barred: Set[str]) -> set[str]:
+        `ways`: all, where not given.
+        """
+        ways = self.ways if ways is None else ways
         found: set[str] = set()
         left = [name for name in starts if name in self.steps]
         while left:
             at = left.pop()
-            if at in found or at in barred:
+            if at in found or at in avoiding:
                 continue
             found.add(at)
             left += [name for name in ways[at] if name in self.steps]
@@ -117,10 +117,6 @@ class Flow:
         between = [self.steps[name] for name in nearest.between] if nearest else []
         may_stop = any(step.kind == "gate" or step.guarded or step.loop_guard for step in between)
         return None if may_stop else nearest
-
-    def asks_at(self, name: str) -> set[str]:
-        """Return the gates to which the run goes back from a step that needs their permission."""
-        return set(allowing(self.plan, name)) if self.steps[name].guarded else set()
 
 
 class WalkedExecution(NamedTuple):
@@ -212,25 +208,35 @@ class Walk:
             return None
         return self.counts[reading.step, reading.digest]
 
-    def held(self) -> set[tuple[str, bytes, int]]:
-        """Return the executions on the path, as far as their inputs are known."""
-        return {(each.step, each.digest, each.occurrence) for each in self.path if each.digest is not None}
+    @property
+    def walked(self) -> list[WalkedExecution]:
+        """Return the part of the path after the target."""
+        return self.path[len(self.target.path) :]
 
-    def unsettled(self) -> list[EffectFact]:
-        """List the effects that are known to be left behind, oldest first."""
-        walked = {(each.step, each.digest, each.occurrence) for each in self.path[len(self.target.path) :]}
-        return [row for row in self.records.own if self._left(row, walked)]
-
-    def _left(self, row: EffectFact, walked: set[tuple[str, bytes | None, int]]) -> bool:
-        if row.id in self.adopted or row.id in self.target.awaited:
-            return False
-        landed = (row.step, row.input_digest, row.occurrence) in walked
-        return effects.left_behind(row, on_path=landed or self.records.carries(row))
+    def unsettled(self, *, but_for: Iterable[WalkedExecution]) -> list[EffectFact]:
+        """List the effects that are known to be left behind, oldest first, without those of these executions."""
+        landed = {(each.step, each.digest, each.occurrence) for each in but_for}
+        return [
+            row
+            for row in self.records.own
+            if row.id not in self.adopted
+            and row.id not in self.target.awaited
+            and effects.left_behind(
+                row,
+                on_path=(row.step, row.input_digest, row.occurrence) in landed or self.records.carries(row),
+            )
+        ]
 
     def foreign(self, step: str) -> list[EffectFact]:
-        """List other runs' effects at a step; a person's answer about one execution does not cover the next."""
-        landed = step in self.blurred or any(entry.step == step for entry in self.path[len(self.target.path) :])
-        return [] if step in self.target.own and not landed else self.records.foreign(step)
+        """List other runs' effects at a step, certain or doubtful, about which a fork asks.
+
+        A person's answer about one execution does not cover the next.
+        """
+        landed = step in self.blurred or any(entry.step == step for entry in self.walked)
+        if not self.target.fork or (step in self.target.own and not landed):
+            return []
+        others = [row for row in self.records.effects if row.run != self.target.run and row.step == step]
+        return [row for row in others if effects.asked_about(row)]
 
     def name(
         self, spec: StepSpec, verdict: ImpactVerdict, why: str, on: Steps = NOTHING, effect: EffectFact | None = None,
@@ -288,13 +294,19 @@ class Walk:
     def over(self, starts: Iterable[str], on: Steps) -> str | None:
         """End the walk where nothing more is certain, with rows for all that may come up to gates that surely ask."""
         self.ahead, self.ahead_on = frozenset(starts), on
-        past = self.flow.gone_past(self.ahead)
-        sure = [name for name in self.flow.steps if name not in past and self._surely_asks(self.flow.steps[name])]
-        through = self.flow.reach(self.ahead, avoiding=sure)
-        ways = {way for name in through for way in self.flow.ways[name]} | self.ahead
+        flow = self.flow
+        onward = flow.reach(self.ahead, ways=flow.onward) if flow.plan.goes_on_asking else ()
+        past = {name for name in onward if not flow.steps[name].waits}  # gates that do not hold up the run
+        sure = [
+            name
+            for name, spec in flow.steps.items()
+            if spec.kind == "gate" and spec.asks and name not in past and not self.records.asked(name)
+        ]
+        through = flow.reach(self.ahead, avoiding=sure)
+        ways = {way for name in through for way in flow.ways[name]} | self.ahead
         found = through | {name for name in sure if name in ways}
         for name in self.in_order(found):
-            spec = self.flow.steps[name]
+            spec = flow.steps[name]
             self._perhaps(spec, "flow", on, asks=spec.kind == "gate" or self._may_ask(spec))
             if spec.kind == "step":
                 self._back_to(spec)
@@ -309,12 +321,12 @@ class Walk:
 
     def due(self, about_to: StepSpec) -> list[EffectFact]:
         """List the effects left behind that are settled before this effect is performed, without their dependents."""
-        return effects.due(self.unsettled(), self.flow.plan, about_to=about_to.name)
+        return effects.due(self.unsettled(but_for=self.walked), self.flow.plan, about_to=about_to.name)
 
     def settle(self, about_to: StepSpec, on: Steps) -> None:
         """Mark effects that may be undone before `about_to` is performed: the dependents of those settled then."""
         for row in self.due(about_to):
-            for each in effects.made_of(row, self.unsettled(), self.flow.plan):
+            for each in effects.made_of(row, self.unsettled(but_for=self.walked), self.flow.plan):
                 self.shaky[each.id] = self.shaky.get(each.id, NOTHING) | on
 
     def doubtful(self, about_to: StepSpec) -> Steps:
@@ -334,13 +346,13 @@ class Walk:
         places = {
             each.step: at
             for at, each in enumerate(self.path)
-            if at >= self.target.sent and each.step in wanted and not self._final_since(at, spec)
+            if at >= self.target.sent and each.step in wanted and not self._crosses_final(at, spec)
         }
         if places:
             self.losses.append((slice(min(places.values()), len(self.path)), frozenset({spec.name})))
         return set(places)
 
-    def _final_since(self, at: int, judged: StepSpec) -> bool:
+    def _crosses_final(self, at: int, judged: StepSpec) -> bool:
         """Tell whether going back to this place of the path would certainly cross an irreversible step."""
         if any(stretch.stop > at for stretch, _ in self.losses):
             return False
@@ -359,9 +371,6 @@ class Walk:
                 self.chances.append(AdoptionChance(self.state.reading(spec), on))
                 self.settle(spec, on)
 
-    def _surely_asks(self, spec: StepSpec) -> bool:
-        return spec.kind == "gate" and spec.asks and not self.records.asked(spec.name)
-
 
 def undoable(row: EffectFact) -> bool:
     """Tell whether the effect can be undone; never one that another run relies on."""
@@ -370,7 +379,7 @@ def undoable(row: EffectFact) -> bool:
 
 def left(walk: Walk) -> list[ImpactRow]:
     """List a row for each effect that is off the path and not certainly adopted, newest first."""
-    rows = [row for row in walk.records.own if _is_left(walk, row)]
+    rows = [] if walk.target.leave else walk.unsettled(but_for=())
     ahead = _ahead(walk)
     return [_row(walk, row, ahead) for row in sorted(rows, key=lambda row: row.id, reverse=True)]
 
@@ -379,19 +388,13 @@ def questions(walk: Walk) -> list[ImpactRow]:
     """List a row for each effect step of unknown outcome that people may be asked about before the run ends."""
     if walk.asks or walk.target.leave:
         return []
-    steps = walk.in_order(row.step for row in walk.unsettled() if effects.unclear(row))
+    steps = walk.in_order(row.step for row in walk.unsettled(but_for=walk.walked) if effects.unclear(row))
     told = {row.step for row in walk.rows if row.asks}
     return [
         ImpactRow(step=name, kind="effect", verdict=ImpactVerdict.MAY, on=(name,), why="unsettled", asks=True)
         for name in steps
         if name not in told
     ]
-
-
-def _is_left(walk: Walk, row: EffectFact) -> bool:
-    if row.id in walk.adopted or row.id in walk.target.awaited or walk.target.leave:
-        return False
-    return effects.left_behind(row, on_path=walk.records.carries(row))
 
 
 def _row(walk: Walk, row: EffectFact, ahead: PredictedState | None) -> ImpactRow:

@@ -39,6 +39,7 @@ HEADINGS = {
     "answer": "If you send this answer",
 }
 KEPT_NAMES = 6  # kept steps, and children, that are named one by one
+SKIPPED = {"reject": "rejected", "respond": "answered instead", "later": "left for later"}  # why -> its words
 ICONS = {"run": "play", "skip": "right", "reuse": "same"}  # others are called as their effects are
 DRAWN_BEFORE, DRAWN_AFTER = 8, 6  # nodes of a track
 RADIUS = {"undone": 6}
@@ -92,9 +93,8 @@ def drawn(
     `people` is the last row; `later`: nothing runs before others have approved. Unless `at_gate`, the hold line is
     drawn where the run will wait next.
     """
-    rows = [*lines_of(impact, later=later, at_gate=at_gate), people]
-    marks = _marks(impact, later=later, at_gate=at_gate)
-    return WordedImpact(heading=heading, rows=tuple(row for row in rows if row), marks=marks)
+    rows = (*lines_of(impact, later=later, at_gate=at_gate), *([people] if people else []))
+    return WordedImpact(heading=heading, rows=rows, marks=_marks(impact, later=later, at_gate=at_gate))
 
 
 def approval(
@@ -116,14 +116,12 @@ def approval(
 def stop(impact: Impact, agreement: Agreement) -> WordedImpact:
     """Draw a rejection that ends the run."""
     made = drawn(impact, "If you stop the run", people=ImpactLine(effect="people", title=_closes(agreement.window)))
-    first = ImpactLine(effect="run", title="Runs nothing", said="The run stops as rejected")
-    done = [row for row in impact.kept if row.kind == "effect"]
-    said = "Already done; this does not undo it"
-    stays = ImpactLine(effect="oneway", title="Stays done", names=impact.called(done), said=said)
-    rest = [row for row in made.rows if row.effect in ("undo", "oneway", "people")]
-    return WordedImpact(
-        heading=made.heading, rows=(first, *([stays] if done else []), *rest), marks=(*made.marks, *["ahead"] * 2)
-    )
+    rows = [ImpactLine(effect="run", title="Runs nothing", said="The run stops as rejected")]
+    if done := impact.called(row for row in impact.kept if row.kind == "effect"):
+        said = "Already done; this does not undo it"
+        rows.append(ImpactLine(effect="oneway", title="Stays done", names=done, said=said))
+    rows += [row for row in made.rows if row.effect in ("undo", "oneway", "people")]
+    return replace(made, rows=tuple(rows), marks=(*made.marks, "ahead", "ahead"))
 
 
 def back(impact: Impact, step: str, agreement: Agreement) -> WordedImpact:
@@ -214,53 +212,54 @@ class ImpactLine:
         return ICONS.get(self.effect, self.effect)
 
 
-DEADLINE_REMOVED = ImpactLine(
-    effect="clock", title="Deadline", said="It has passed. This removes it, so that the run may go on"
-)
-
-
 def lines_of(impact: Impact, *, later: bool, at_gate: bool) -> Iterator[ImpactLine]:
     """Yield the lines. `later`: nothing runs before others have approved."""
-    found = [
-        _run(impact, later=later),
-        *_skipped(impact),
-        _may(impact, "May run", may_run_rows(impact)),
-        _may(impact, "May ask", may_ask_rows(impact)),
-        _keep(impact, at_gate=at_gate),
-        _undo(impact, "Undone", impact.undone),
-        _undo(impact, "May be undone", impact.may_undone),
-        _oneway(impact),
-        _inside(impact),
-        *_children(impact),
-        DEADLINE_REMOVED if impact.deadline else None,
-    ]
-    return filter(None, found)
+    yield _run(impact, later=later)
+    skipped = impact.having(ImpactVerdict.SKIPPED)
+    for why in dict.fromkeys(row.why for row in skipped):
+        names = impact.called(row for row in skipped if row.why == why)
+        yield ImpactLine(effect="skip", title="Skipped", names=names, said=SKIPPED.get(why, why))
+    for title, rows in (("May run", may_run_rows(impact)), ("May ask", may_ask_rows(impact))):
+        if rows:
+            said = ", ".join(filter(None, [_depends(impact, rows), _about(rows)]))
+            yield ImpactLine(effect="run", title=title, names=impact.called(rows), said=said)
+    yield from _keep(impact, at_gate=at_gate)
+    if undone := impact.undone:
+        yield ImpactLine(effect="undo", title="Undone", names=impact.called(undone))
+    if undone := impact.may_undone:
+        said = "unless the run arrives at exactly the same again"
+        yield ImpactLine(effect="undo", title="May be undone", names=impact.called(undone), said=said)
+    done = impact.called(impact.cannot)
+    coming = impact.having(ImpactVerdict.WILL, ImpactVerdict.MAY, kind="effect")
+    final = impact.called(row for row in coming if row.irreversible)
+    if done or final:
+        both = "What was done stays done. What runs now cannot be undone either"
+        said = both if done and final else "Already done" if done else "once done"
+        yield ImpactLine(
+            effect="oneway", title="Cannot be undone", names=tuple(dict.fromkeys([*done, *final])), said=said
+        )
+    if impact.inside:
+        tools = tuple(dict.fromkeys(tool for each in impact.inside for tool in each.tools))
+        places = join_names(_first([str(each.checkpoint) for each in impact.inside]))
+        where = f"{noun_for(len(impact.inside), 'checkpoint')} {places}"
+        said = f"Called inside {where}: nothing undoes that, and it may happen again"
+        yield ImpactLine(effect="oneway", title="Tools stay done", names=_first(tools), said=said)
+    if impact.children:
+        yield from _children(impact)
+    if impact.deadline:
+        said = "It has passed. This removes it, so that the run may go on"
+        yield ImpactLine(effect="clock", title="Deadline", said=said)
 
 
 def _run(impact: Impact, *, later: bool) -> ImpactLine:
     """Say what certainly runs, how long it took last time, and which step asks then."""
-    if not impact.will:
-        nothing = "The run ends" if impact.ends else "Nothing is certain to run"
-        if impact.asks:
-            nothing = f"{asks_then(impact)} first"
+    will, asks = impact.will, asks_then(impact) if impact.asks else ""
+    if not will:
+        nothing = f"{asks} first" if asks else "The run ends" if impact.ends else "Nothing is certain to run"
         return ImpactLine(effect="run", title="Runs nothing", said=nothing[:1].upper() + nothing[1:])
-    then = "then the run ends" if impact.ends else ""
-    if impact.asks:
-        then = f"then {asks_then(impact)}"
-    said = ", ".join(filter(None, [_about(impact.will), then]))
-    return ImpactLine(
-        effect="run", title="Runs later" if later else "Runs", names=impact.called(impact.will), said=said
-    )
-
-
-def _skipped(impact: Impact) -> list[ImpactLine]:
-    """List the skipped effects, a line for each reason."""
-    words = {"reject": "rejected", "respond": "answered instead", "later": "left for later"}
-    by_why = {row.why: [each for each in impact.skipped if each.why == row.why] for row in impact.skipped}
-    return [
-        ImpactLine(effect="skip", title="Skipped", names=impact.called(rows), said=words.get(why, why))
-        for why, rows in by_why.items()
-    ]
+    then = f"then {asks}" if asks else "then the run ends" if impact.ends else ""
+    said = ", ".join(filter(None, [_about(will), then]))
+    return ImpactLine(effect="run", title="Runs later" if later else "Runs", names=impact.called(will), said=said)
 
 
 def asks_then(impact: Impact) -> str:
@@ -273,20 +272,13 @@ def asks_then(impact: Impact) -> str:
 
 def may_run_rows(impact: Impact) -> list[ImpactRow]:
     """List the steps that may run, without those about which a fork asks first."""
-    return [row for row in impact.may if row.why != "takeover"]
+    may = [row for row in impact.rows if row.verdict is ImpactVerdict.MAY]
+    return [row for row in may if not row.asks_alone and row.why != "takeover"]
 
 
 def may_ask_rows(impact: Impact) -> list[ImpactRow]:
     """List the steps that may ask a person and do not run here."""
     return [row for row in impact.asking if row.verdict is ImpactVerdict.MAY and row.asks_alone]
-
-
-def _may(impact: Impact, title: str, rows: Sequence[ImpactRow]) -> ImpactLine | None:
-    """Say which steps may run, or ask."""
-    if not rows:
-        return None
-    said = ", ".join(filter(None, [_depends(impact, rows), _about(rows)]))
-    return ImpactLine(effect="run", title=title, names=impact.called(rows), said=said)
 
 
 def _depends(impact: Impact, rows: Sequence[ImpactRow]) -> str:
@@ -306,52 +298,22 @@ def _about(rows: Sequence[ImpactRow]) -> str:
     return f"about {lasting(took)}" if took >= timedelta(seconds=1) else ""
 
 
-def _keep(impact: Impact, *, at_gate: bool) -> ImpactLine | None:
+def _keep(impact: Impact, *, at_gate: bool) -> Iterator[ImpactLine]:
     """Say which steps are kept: a number at a gate that keeps all of them, else their titles."""
-    if not impact.stands:
-        return None
-    titles = impact.called(impact.stands)
-    alike = at_gate and len(impact.stands) == len(impact.kept)
+    stands = [row for row in impact.rows if row.verdict is ImpactVerdict.STANDS]
+    titles = impact.called(stands)
+    alike = at_gate and len(stands) == len(impact.kept)
+    if not stands:
+        return
     if not alike and len(titles) <= KEPT_NAMES:
-        return ImpactLine(effect="reuse", title="Kept", names=titles)
-    said = count_of(len(impact.stands), "finished step is kept", "finished steps are kept")
-    return ImpactLine(effect="reuse", title="Kept", said=said if alike else f"{said}, up to “{titles[-1]}”")
+        yield ImpactLine(effect="reuse", title="Kept", names=titles)
+        return
+    said = count_of(len(stands), "finished step is kept", "finished steps are kept")
+    yield ImpactLine(effect="reuse", title="Kept", said=said if alike else f"{said}, up to “{titles[-1]}”")
 
 
-def _undo(impact: Impact, title: str, rows: Sequence[ImpactRow]) -> ImpactLine | None:
-    if not rows:
-        return None
-    may = any(row.verdict is ImpactVerdict.MAY_UNDONE for row in rows)
-    said = "unless the run arrives at exactly the same again" if may else ""
-    return ImpactLine(effect="undo", title=title, names=impact.called(rows), said=said)
-
-
-def _oneway(impact: Impact) -> ImpactLine | None:
-    """Say which effects cannot be undone: done before, or about to run."""
-    left = impact.called(impact.cannot)
-    found = tuple(dict.fromkeys([*left, *impact.called(impact.final)]))
-    if not found:
-        return None
-    said = "Already done" if left else "once done"
-    if left and impact.final:
-        said = "What was done stays done. What runs now cannot be undone either"
-    return ImpactLine(effect="oneway", title="Cannot be undone", names=found, said=said)
-
-
-def _inside(impact: Impact) -> ImpactLine | None:
-    """Say which tools were called inside steps that are left behind."""
-    if not impact.inside:
-        return None
-    names = tuple(dict.fromkeys(name for each in impact.inside for name in each.tools))
-    places = join_names(_first([str(each.checkpoint) for each in impact.inside]))
-    where = f"{noun_for(len(impact.inside), 'checkpoint')} {places}"
-    words = f"Called inside {where}: nothing undoes that, and it may happen again"
-    return ImpactLine(effect="oneway", title="Tools stay done", names=_first(names), said=words)
-
-
-def _children(impact: Impact) -> list[ImpactLine]:
+def _children(impact: Impact) -> Iterator[ImpactLine]:
     """Say what becomes of the runs that this one started."""
-    lines = []
     for fate, effect, title, what in (
         (ChildVerdict.STANDS, "reuse", "Children kept", ""),
         (ChildVerdict.MAY_UNDONE, "undo", "Children", "taken over if the same is started again, else undone"),
@@ -365,7 +327,8 @@ def _children(impact: Impact) -> list[ImpactLine]:
         undone = dict.fromkeys(step for child in found for step in child.undone)
         back = f"{'which undoes' if what else 'undoes'} {quote_titles(map(in_words, undone))}" if undone else ""
         said = ", ".join(filter(None, [what, back]))
-        lines += [ImpactLine(effect=effect, title=title, names=names, said=said)] if found else []
+        if found:
+            yield ImpactLine(effect=effect, title=title, names=names, said=said)
     for ended, title in ((False, "Cannot be undone"), (True, "Stays done")):
         stays = [
             f"{in_words(step)} of R-{child.run}"
@@ -373,8 +336,8 @@ def _children(impact: Impact) -> list[ImpactLine]:
             for step in child.cannot
             if (child.fate is ChildVerdict.CANCELLED) == ended
         ]
-        lines += [ImpactLine(effect="oneway", title=title, names=_first(stays))] if stays else []
-    return lines
+        if stays:
+            yield ImpactLine(effect="oneway", title=title, names=_first(stays))
 
 
 def _first(names: Sequence[str]) -> tuple[str, ...]:

@@ -172,7 +172,7 @@ def test_among_the_rows_is(foretold: Callable[[], Impact], rows: set[str]) -> No
 def test_a_first_yes_runs_the_effects_and_names_what_is_final() -> None:
     told = approve(proposed().asked("review"))
     assert said(told) == ["will pay", "will reply"]
-    assert [row.step for row in told.final] == ["reply"]
+    assert [row.step for row in told.will if row.irreversible] == ["reply"]
     assert told.ends
     assert [row.step for row in told.kept] == ["find", "propose"]
 

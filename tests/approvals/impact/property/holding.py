@@ -122,7 +122,8 @@ def _of_the_end(impact: Impact, steps: list[ImpactRow], horizon: Horizon) -> Ite
 def _of_effects(impact: Impact, before: Before, run: Run, *, said: str) -> Iterator[str]:
     """Their fates at the end of the run, when everything that was left behind is settled."""
     rows = {row.effect: row for row in impact.ahead if row.effect and left_behind(row)}
-    standing = {row.effect for row in impact.stands if row.effect and row.why != "told"}
+    stands = [row for row in impact.rows if row.verdict is ImpactVerdict.STANDS]
+    standing = {row.effect for row in stands if row.effect and row.why != "told"}
     asked = {row.step for row in impact.ahead if row.asks}
     for effect in Effect.objects.filter(run=run, undoes__isnull=True).order_by("pk"):
         was = before.effects.get(effect.pk)
