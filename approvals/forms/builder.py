@@ -169,10 +169,6 @@ class Builder:
             "unit": place.unit if what.kind == "decimal" else "",
         }
 
-    def holds_pinned(self, pointer: str) -> bool:
-        """Tell whether a pinned place is this one, lies in it, or contains it."""
-        return any(json_pointer.overlaps(word, pointer) for word in self.pinned)
-
     def window(self, spots: Sequence[FormPlace], place: FormPlace) -> RowWindow:
         """Return the page of a container that is drawn: the one asked for, unless the first fault is on another."""
         total = len(spots)

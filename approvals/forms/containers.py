@@ -14,6 +14,7 @@ from typing import Any
 from django.utils.functional import cached_property
 
 from approvals.schema.walk import Schema, label_of, resolve_part
+from checkpoints.values import json_pointer
 from checkpoints.values.patch import find_rising_run
 
 from . import names
@@ -38,8 +39,10 @@ def build_group(builder: Builder, what: Shape, value: Any, place: FormPlace, *, 
     if not switched:
         free = item_schema(what)
         parts |= {name: free for name in held if name not in parts}
-    order = sorted(parts, key=lambda name: not builder.holds_pinned(place.into(name).pointer))
-    window = builder.window([place.into(name) for name in order], place)
+    spots = {name: place.into(name) for name in parts}
+    pinned = {n for n, at in spots.items() if any(json_pointer.overlaps(pin, at.pointer) for pin in builder.pinned)}
+    order = sorted(parts, key=lambda name: name not in pinned)
+    window = builder.window([spots[name] for name in order], place)
     drawn = builder.draws(place)
     needed = what.schema.get("required", ())
     inner = []
@@ -47,12 +50,18 @@ def build_group(builder: Builder, what: Shape, value: Any, place: FormPlace, *, 
         shown = drawn and window.first <= at + 1 <= window.last
         spot = place.into(
             name, required=name in needed, must=False, shown=shown, unit=unit_in(held),
-            was=None if switched and name not in held else place.into(name).was,
+            was=None if switched and name not in held else spots[name].was,
             **called(parts[name], name, quoted=place.quoted),
         )  # fmt: skip
         if shown or builder.sent.speaks_of(spot.path):
             inner.append(builder.node(parts[name], held.get(name, MISSING), spot))
-    now = _group_value(value, inner, place, switched=switched)
+    if isinstance(value, dict) and not switched:
+        changed = {_token(node): node.value for node in inner if node.changed and not node.implied}
+        now: Any = {**value, **changed} if changed else value  # the rendered object itself where no member changed
+    else:
+        lines = [node for node in inner if node.value is not MISSING]
+        filled = place.must or switched or not all(node.implied for node in lines)
+        now = {_token(node): node.value for node in lines} if filled else value
     error = builder.own_error(place, [node.pointer for node in inner])
     if error and now is MISSING and any(map(_lacked, inner)):
         inner, error = [_show_error(node, error) for node in inner], ""
@@ -86,17 +95,6 @@ def _show_error(node: FormNode, error: str) -> FormNode:
     if isinstance(node, FormGroup) and any(map(_lacked, node.children)):
         return replace(node, members=[_show_error(member, error) for member in node.members])
     return replace(node, error=error)
-
-
-def _group_value(value: Any, inner: list[FormNode], place: FormPlace, *, switched: bool) -> Any:
-    """Return the object's present value, which is the rendered object itself where no member changed."""
-    if isinstance(value, dict) and not switched:
-        changed = {_token(node): node.value for node in inner if node.changed and not node.implied}
-        return {**value, **changed} if changed else value
-    lines = [node for node in inner if node.value is not MISSING]
-    if place.must or switched or not all(node.implied for node in lines):
-        return {_token(node): node.value for node in lines}
-    return value
 
 
 def _token(node: FormNode) -> str:

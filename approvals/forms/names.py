@@ -21,12 +21,13 @@ from checkpoints.values import json_pointer
 NEW = "~new"  # begins the id of an item that the reader added
 GONE = "~gone"  # begins the number that an item had which others took out
 ORDER, BRANCH, KEY, ZONE, PAGE, OPEN, FILE = "!order", "!branch", "!key", "!zone", "!page", "!open", "!file"
+_ALTERED = re.compile(r"[^!-~]|%")  # characters that are percent-encoded in a path
 _MARKED = re.compile(r"(?P<prefix>[^/!]*)(?P<mark>![a-z]+)?(?P<path>(/.*)?)", re.DOTALL)
 
 
 def encoded(token: str) -> str:
     """Encode one name of an object, or one index, as a path's token."""
-    return "".join(quote(char, safe="") if _altered(char) else char for char in json_pointer.make_pointer(token)[1:])
+    return _ALTERED.sub(lambda found: quote(found[0], safe=""), json_pointer.make_pointer(token)[1:])
 
 
 def decoded(token: str) -> str:
@@ -75,10 +76,6 @@ def is_new(token: str) -> bool:
     """Tell whether this is the id of an item that the reader added."""
     number = token.removeprefix(NEW)
     return token.startswith(NEW) and number.isascii() and number.isdigit() and len(number) < 7
-
-
-def _altered(char: str) -> bool:
-    return char == "%" or not " " < char <= "~"
 
 
 def applied(posted: Mapping[str, str], change: str) -> dict[str, str]:

@@ -195,10 +195,6 @@ class RowWindow:
     last: int = 0
     total: int = 0
 
-    @property
-    def paged(self) -> bool:
-        return self.pages > 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class FormGroup(FormNode):

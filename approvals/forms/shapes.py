@@ -182,7 +182,9 @@ def _kind(schema: Schema) -> str:
     if isinstance(kind, list):
         return "union"
     if kind == "string":
-        return _text_kind(schema)
+        encoded = schema.get("contentEncoding") in ("base64", "base64url")
+        plain = "base64" if encoded else FORMATS.get(str(schema.get("format")), "text")
+        return "secret" if schema.get("writeOnly") is True else plain
     if kind == "object" and isinstance(properties, Mapping):
         return "file" if MARK in properties else "object"
     if kind == "object":
@@ -192,14 +194,6 @@ def _kind(schema: Schema) -> str:
             return "tuple"
         return "list" if schema.get("items") and isinstance(schema["items"], Mapping) else "json"
     return str(kind) if kind in ("integer", "number", "boolean") else "json"
-
-
-def _text_kind(schema: Schema) -> str:
-    if schema.get("writeOnly") is True:
-        return "secret"
-    if schema.get("contentEncoding") in ("base64", "base64url"):
-        return "base64"
-    return FORMATS.get(str(schema.get("format")), "text")
 
 
 def _branches(schema: Schema, root: Schema, depth: int = 0) -> tuple[tuple[Schema, ...], bool]:
@@ -232,24 +226,28 @@ def is_decimal(schema: Schema) -> bool:
     return text.get("format") in (None, "decimal") and ("pattern" not in text or _is_number_pattern(text["pattern"]))
 
 
-def bounds_schema(schema: Schema) -> Schema:
-    """Return the part of a number's schema that holds its bounds: a decimal's are in the branch beside its text."""
-    branches = schema.get("anyOf")
-    if isinstance(branches, list):
-        return next(
-            (branch for branch in branches if isinstance(branch, Mapping) and branch.get("type") == "number"), schema
-        )
-    return schema
-
-
 def _is_number_pattern(pattern: Any) -> bool:
     return isinstance(pattern, str) and "\\d" in pattern and "[+-]" in pattern
 
 
 def list_hints(what: Shape, *, size: int | None = None) -> list[str]:
     """List the schema's constraints on a value, in words. With a text's `size`, only the bounds that it comes near."""
-    schema = bounds_schema(what.schema)
-    found = [*_numbers(schema), *_sizes(schema, what.kind, size)]
+    schema, branches = what.schema, what.schema.get("anyOf")
+    if isinstance(branches, list):  # a decimal's bounds are in the branch beside its text
+        numbers = (part for part in branches if isinstance(part, Mapping) and part.get("type") == "number")
+        schema = next(numbers, schema)
+    bounds = {name: schema[name] for name in (*NUMBERS, *SIZES.get(what.kind, ())) if _is_number(schema.get(name))}
+    found = [word.format(shorten_value(bounds[name])) for name, word in NUMBERS.items() if name in bounds]
+    if what.kind in SIZES:
+        low, high, *units = SIZES[what.kind]
+        sizes = {"least": bounds.get(low) or None, "most": bounds.get(high)}
+        if size is not None and size * 2 <= float(sizes["most"] or 0):
+            sizes["most"] = None
+        found += [
+            f"at {word} {shorten_value(count)} {noun_for(count, *units)}"
+            for word, count in sizes.items()
+            if count is not None
+        ]
     if size is None and what.kind == "text" and isinstance(what.schema.get("pattern"), str):
         found.append(f"in the form {shorten_value(what.schema['pattern'])}")
     if schema.get("uniqueItems") is True:
@@ -259,25 +257,6 @@ def list_hints(what: Shape, *, size: int | None = None) -> list[str]:
     if len(what.options) > LISTED:
         found.append(f"one of {len(what.options):,} values")
     return found
-
-
-def _numbers(schema: Mapping[str, Any]) -> list[str]:
-    return [word.format(shorten_value(schema[name])) for name, word in NUMBERS.items() if _is_number(schema.get(name))]
-
-
-def _sizes(schema: Mapping[str, Any], kind: str, size: int | None) -> list[str]:
-    if kind not in SIZES:
-        return []
-    low, high, *units = SIZES[kind]
-    least, most = schema.get(low), schema.get(high)
-    found = [f"at least {_counted(least, *units)}"] if _is_number(least) and least else []
-    near = size is None or not _is_number(most) or size * 2 > float(most or 0)
-    return found + ([f"at most {_counted(most, *units)}"] if _is_number(most) and near else [])
-
-
-def _counted(count: Any, singular: str, many: str) -> str:
-    """Write a number with its unit, in the plural where needed."""
-    return f"{shorten_value(count)} {noun_for(count, singular, many)}"
 
 
 def _is_number(value: Any) -> bool:
