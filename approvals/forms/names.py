@@ -27,7 +27,7 @@ _MARKED = re.compile(r"(?P<prefix>[^/!]*)(?P<mark>![a-z]+)?(?P<path>(/.*)?)", re
 
 def encoded(token: str) -> str:
     """Encode one name of an object, or one index, as a path's token."""
-    return _ALTERED.sub(lambda found: quote(found[0], safe=""), json_pointer.make_pointer(token)[1:])
+    return _ALTERED.sub(lambda match: quote(match[0], safe=""), json_pointer.make_pointer(token)[1:])
 
 
 def decoded(token: str) -> str:

@@ -22,13 +22,13 @@ from approvals.gates.beside import OpenBeside
 from approvals.presentation import topbar
 from approvals.presentation.drawing import times
 from approvals.presentation.gate_facts.provenance import Provenance, in_quotes
-from approvals.presentation.text import amounts, files, icons, invisible, line_diff, lookalikes, spelled_out, untrusted
+from approvals.presentation.text import amounts, files, invisible, line_diff, lookalikes, untrusted
 from approvals.presentation.text import state_tree as tree
 from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import PlanSpec, spec_of
 
 register = template.Library()
-register.simple_tag(icons.icon)
+register.simple_tag(untrusted.icon)
 register.simple_tag(topbar.address, name="url")
 register.simple_tag(line_diff.render, name="word_changes")
 register.simple_tag(files.address, name="artifacts_of")
@@ -148,7 +148,7 @@ def pinned(value: Any, gate: int = 0, action: str = "", place: str = "") -> Safe
     Links to the whole value where it is the one that the gate asks for now.
     """
     address = f"{reverse('gate_value', args=[gate])}?{urlencode({'action': action, 'at': place})}" if gate else ""
-    return spelled_out.out(value, whole=address)
+    return tree.spell_out(value, whole=address)
 
 
 @register.simple_tag

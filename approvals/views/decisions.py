@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -26,21 +25,17 @@ from approvals.models.draft import MOST_CHARACTERS, NotKept
 from approvals.policy import step_up
 from approvals.presentation.decision_form import posted, typed_edits, whole_state
 from approvals.presentation.decision_form.actions import changes_between
-from approvals.presentation.decision_form.draft_fields import kept
 from approvals.presentation.decision_form.posted import PostedDecision
 from approvals.presentation.decision_form.verdict_choice import UNSENT
 from approvals.presentation.gate_facts.outcomes import DONE
 from approvals.presentation.gate_facts.provenance import Provenance
-from approvals.presentation.gate_page.filled import carry, fill
+from approvals.presentation.gate_page.filled import carry, fill, pick_fields
 from approvals.presentation.gate_page.page import GatePage
-from checkpoints.postgresql.prepared_rows import prepared_statement
 from checkpoints.postgresql.sql import make_storable
 
-from . import next_gate
 from .access import gate_post, number_in, page_or_404, private, reader_of, reading_or_404, verified
-from .files import form_with_files
-from .gates import new_key, show
-from .impacts import fill_in, typed
+from .gates import new_key, redirect_after, show
+from .unsent import fill_in, form_with_files, preview_edit, proposal_of
 
 NOT_SENT = "Your decision was not sent."
 TITLES = {
@@ -87,7 +82,7 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
         return sent_before(request, page_or_404(request, gate_id), sent, looked_at)
     if reading.drafted:
         Draft.objects.drop(gate, by=user)  # after the decision, so that it does not wait for this
-    return next_gate.after(request, gate_id)
+    return redirect_after(request, gate_id)
 
 
 @gate_post
@@ -100,21 +95,6 @@ def undo(request: HttpRequest, gate_id: int) -> HttpResponse:
         status = errors.STATUSES.get(refusal.code, 409)
         return show(request, page_or_404(request, gate_id), status=status, refusal=words(refusal))
     return HttpResponseRedirect(f"{reverse('gate', args=[gate_id])}?undone={undone.pk}#decide", status=303)
-
-
-def proposal_of(current: Proposal, request: HttpRequest) -> Proposal:
-    """Return the proposal that was on the reader's screen; the current one if the form names no other of its gate."""
-    number = number_in(request.POST.get("proposal", ""), 8)
-    found = _numbered(current.gate_id, number) if number not in (None, current.number) else []
-    if not found:
-        return current
-    found[0].gate = current.gate
-    return found[0]
-
-
-@prepared_statement
-def _numbered(gate: Any, number: Any) -> QuerySet[Proposal]:
-    return Proposal.objects.filter(gate=gate, number=number).select_related("by")
 
 
 def digest_of(request: HttpRequest) -> bytes:
@@ -131,7 +111,7 @@ def ask_confirmation(looked_at: Proposal, form: Mapping[str, str], *, by: User) 
     The decision is not sent again by itself afterwards. The gate's page shows the draft, read against the proposal of
     then, in a form with the same key, and the person who confirmed presses the button again.
     """
-    fields, key = kept(form, looked_at), make_storable(form.get("key", ""))
+    fields, key = pick_fields(form, looked_at), make_storable(form.get("key", ""))
     if sum(map(len, fields.values())) > MOST_CHARACTERS:
         return None
     try:
@@ -151,7 +131,7 @@ def refused(
     told = words(refusal)
     told["unsent_edit"] = any(each["message"] == str(UNSENT) for each in found)
     if told["unsent_edit"]:  # preview the edit, so that it can be sent at once
-        made = typed(page, replace(sent.typed, errors=()))
+        made = preview_edit(page, replace(sent.typed, errors=()))
         page.typed = replace(made, errors=[*found, *made.errors])
     fill_impact(page, request, sent, refusal)
     page.unlooked = isinstance(refusal, errors.SecondLookNeeded)

@@ -1,4 +1,7 @@
-"""Takes claims, releases and takeovers of a gate, and hands it over to a person or a team."""
+"""Takes what people do at a gate beside deciding it: claims, releases, takeovers, handing over, comments, questions.
+
+Also shows who else looks at it.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,16 @@ from django.urls import reverse
 
 from approvals.assignments import reassigning
 from approvals.assignments.errors import DeskRefused, MayNot, NotAsked
+from approvals.errors import Invalid
+from approvals.gates import mentions
+from approvals.models import Looking
 from approvals.presentation.gate_page.page import GatePage
+from checkpoints.postgresql.sql import make_storable
 
-from .access import gate_get, gate_post, number_in, page_or_404
+from .access import gate_get, gate_or_404, gate_post, number_in, page_or_404, reader_of
 from .gates import show
+
+LONGEST = 60  # characters of the beginning of a name
 
 
 @gate_post
@@ -73,3 +82,39 @@ def _show_choices(request: HttpRequest, found: GatePage, refusal: DeskRefused | 
         return _unchanged(request, found, str(refusal or "This gate is closed."), refusal.status if refusal else 409)
     context = {"page": found, "choices": choices, "refused": refusal, "typed": request.POST}
     return render(request, "approvals/desk/hand_over.html", context, status=refusal.status if refusal else 200)
+
+
+@gate_post
+def take_remark(request: HttpRequest, gate_id: int, say: Callable[..., object]) -> HttpResponse:
+    """Record a comment at the gate, or put a question to its agent."""
+    page = page_or_404(request, gate_id)
+    try:
+        say(page.gate, by=page.user, text=request.POST.get("text", ""), key=request.POST.get("key", ""))
+    except Invalid as refusal:
+        page.unsaid = request.POST.get("text", "")
+        told = {
+            "title": "Nothing was said yet.",
+            "said": refusal.errors[0]["message"],
+            "tone": "stop",
+            "icon": "warn",
+        }
+        return show(request, page, status=422, refusal=told)
+    if request.headers.get("HX-Request") == "true":
+        return render(request, "approvals/discussion/remarks.html", {"page": page})
+    return HttpResponseRedirect(reverse("gate", args=[gate_id]) + "#ask-back", status=303)
+
+
+@gate_get
+def show_people(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Show whom a comment may mention: `?q=` begins their name."""
+    gate, user = gate_or_404(request, gate_id), reader_of(request)
+    found = mentions.offered(gate, make_storable(request.GET.get("q", "")[:LONGEST]), to=user)
+    return render(request, "approvals/discussion/people.html", {"people": found})
+
+
+@gate_get
+def show_viewers(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Show who else has the gate's page in sight."""
+    gate, user = gate_or_404(request, gate_id), reader_of(request)
+    people = Looking.objects.people([gate.pk], but=user).get(gate.pk, [])
+    return render(request, "approvals/discussion/viewers.html", {"people": people, "gate_id": gate.pk})

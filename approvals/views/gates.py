@@ -1,4 +1,8 @@
-"""Shows one gate's page, and the parts of it that are fetched again."""
+"""Shows one gate's page, and the parts of it that are fetched again.
+
+A decision leads to the next gate of the reader's queue, unless they chose otherwise: by a box beside the button that
+sends, ticked until the reader unticks it, and kept in a cookie.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +10,35 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
+from django.urls import reverse
 
 from approvals import time_zones
+from approvals.consequences.performed import read_fates
 from approvals.decisions.prepared_decision import changes_since
 from approvals.gates.lists.queue_filters import QueueFilters
-from approvals.gates.lists.queues import MINE
+from approvals.gates.lists.queues import MINE, ReaderReach
+from approvals.gates.page.shown_gate import counted
 from approvals.live import page_frame
-from approvals.models import Decision, GateVisit, Message
+from approvals.models import Decision, Gate, GateVisit, Message
 from approvals.notifications import log
 from approvals.policy import step_up
+from approvals.presentation.gate_facts import agreement, outcomes
+from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.gate_page.filled import drafted
 from approvals.presentation.gate_page.page import GatePage
 from checkpoints import store
+from checkpoints.access.permissions import PersonKind, kind_of
 from checkpoints.postgresql.capped_count import MOST, Capped
+from checkpoints.postgresql.prepared_rows import prepared_statement
 
-from . import next_gate
 from .access import gate_get, number_in, page_or_404, reader_of, shown_or_404
 from .lists.asked import followed
 
+FOLLOW = "holdpoint_follow"  # the cookie
+YEAR = 365 * 24 * 60 * 60  # seconds
 AHEAD = ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")  # where a browser says that it fetches in case somebody comes
 
 
@@ -56,8 +69,8 @@ def show(
         # After a password confirmation the key is in the address, so that the same form is sent again.
         "key": key or request.POST.get("key") or request.GET.get("key") or new_key(),
         "draft_seen": request.POST.get("draft_seen", known.kept_at.isoformat() if known else ""),
-        "place": place(request, page.gate.pk), "follows": next_gate.wanted(request),
-        "followed": next_gate.decided(request), "undone": undone(request, page), "told": log.of_gate(page.read.told),
+        "place": place(request, page.gate.pk), "follows": wants_next(request),
+        "followed": decided_before(request), "undone": undone(request, page), "told": log.of_gate(page.read.told),
     }  # fmt: skip
     return render(request, "approvals/gate/page.html", context, status=status)
 
@@ -126,3 +139,57 @@ def preview(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the gate in short, beside the inbox."""
     page = page_or_404(request, gate_id)
     return render(request, "approvals/inbox/preview.html", {"page": page})
+
+
+def wants_next(request: HttpRequest) -> bool:
+    """Tell whether the reader wants the next gate to follow."""
+    if "follows" in request.POST:  # set just now, in a form that is shown again
+        return request.POST.get("follow") == "yes"
+    return request.COOKIES.get(FOLLOW) != "no"
+
+
+def redirect_after(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Redirect to the page after a decision: the next gate's where the form offered it, else the gate's own."""
+    own = reverse("gate", args=[gate_id])
+    if "follows" not in request.POST:
+        return HttpResponseRedirect(own, status=303)
+    on = request.POST.get("follow") == "yes"
+    reach = page_frame.reach_of(request)
+    found = following(request, reach, gate_id) if on else []
+    to = f"{reverse('gate', args=[found[0]])}?decided={gate_id}" if found else own
+    response = HttpResponseRedirect(to, status=303)
+    said = "yes" if on else "no"
+    response.set_cookie(FOLLOW, said, max_age=YEAR, samesite="Lax", httponly=True, secure=request.is_secure())
+    return response
+
+
+def following(request: HttpRequest, reach: ReaderReach, gate_id: int) -> list[int]:
+    """Return the id of the gate after this one in the list that the reader came from; else the first of their queue.
+
+    Where the end of the list is reached, its beginning follows: gates may have come before those already passed.
+    """
+    wanted = followed(request)
+    shown = [replace(wanted, after=gate_id), wanted]
+    for each in (*shown, QueueFilters()) if wanted != QueueFilters() else shown:
+        if found := reach.ids(MINE, most=1, wanted=each):
+            return found
+    return []
+
+
+def decided_before(request: HttpRequest) -> dict[str, Any] | None:
+    """Return the gate that the reader has just decided, for the page of the next one."""
+    number, reader = number_in(request.GET.get("decided", "")), reader_of(request)
+    gate = None if number is None else next(iter(_visible(number, reader.pk, kind=kind_of(reader))), None)
+    if gate is None:
+        return None
+    if outcome := getattr(gate, "outcome", None):
+        outcome._prefetched_objects_cache = {"decisions": counted(outcome)}
+    fate = read_fates([gate]).get(gate.pk)
+    ended = outcomes.ended(gate, fate=fate) if gate.status != Gate.Status.OPEN else None
+    return {"gate": gate, "ended": ended, "provenance": Provenance.of(gate), "held": agreement.short(gate)}
+
+
+@prepared_statement
+def _visible(pk: Any, user: Any, *, kind: PersonKind) -> QuerySet[Gate]:
+    seen = Gate.objects.visible_to(kind.person(user)).filter(pk=pk)
+    return seen.select_related("run__plan", "outcome__proposal")

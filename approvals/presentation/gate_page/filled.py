@@ -1,4 +1,8 @@
-"""Fills in the form of a gate's page: with a refused decision, or with a draft."""
+"""Fills in the form of a gate's page: with a refused decision, or with a draft; and picks what a draft keeps.
+
+A draft keeps the fields of a posted form but for typed secrets, files, and fields about the form itself. A placeholder
+replaces a secret; a text that is not JSON is dropped.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,24 @@ from django.contrib.auth.models import User
 
 from approvals.cards.action import REJECT
 from approvals.errors import Problem
+from approvals.forms import Form, names
+from approvals.forms.texts import as_json
 from approvals.gates.page.shown_gate import ShownGate
 from approvals.models import Draft, Gate, Proposal
-from approvals.presentation.decision_form import conflicts, posted, typed_edits, whole_state
+from approvals.presentation.decision_form import actions, conflicts, posted, typed_edits, whole_state
 from approvals.presentation.decision_form.actions import TypedDecision
+from approvals.presentation.decision_form.conflicts import CONFLICT
 from approvals.presentation.decision_form.posted import PostedDecision
+from approvals.schema import redact
+from approvals.schema.redact import Redaction, placeholder_for
+from checkpoints.errors import ValueRefused
+from checkpoints.values import canonical_json, json_pointer, patch
 
 from .page import GatePage
+
+ABOUT_THE_FORM = frozenset(
+    {"csrfmiddlewaretoken", "seen", "proposal", "key", "discard", "draft_seen", "typed", "instead"}
+)
 
 
 def fill(page: GatePage, sent: PostedDecision, *, problems: Sequence[Problem] = ()) -> None:
@@ -81,3 +96,54 @@ def blank(fields: Mapping[str, str], proposal: Proposal) -> bool:
     entered = entered or any(each.reason.strip() or each.response.strip() for each in sent.each.values())
     entered = entered or bool(sent.conflicts)
     return not (sent.chosen or sent.answer or sent.confirm or sent.typed.posted or entered or ticked != suggested)
+
+
+def pick_fields(fields: Mapping[str, str], proposal: Proposal) -> dict[str, str]:
+    """Return the fields of a posted form that a draft keeps; `proposal` is what it was rendered from."""
+    said = {
+        name: text
+        for name, text in fields.items()
+        if name not in ABOUT_THE_FORM and not name.startswith(posted.SHOWN) and not names.is_file(name)
+    }
+    _mask(said, whole_state.NAME, whole_state.veil_of(proposal.gate))
+    card = proposal.card
+    for choice in card.question["choices"] if card.question else ():
+        veil = redact.veil(choice.get("schema") or {}, card.source)
+        _mask_inputs(said, actions.answer_form(card, choice, fields), veil)
+    for action in card.actions:
+        if action.response_redaction:
+            said.pop(f"response.{action.id}", None)  # nothing there could put a placeholder's secret back
+        _mask(said, f"override.{action.id}", action.redaction)
+        if action.editable:
+            _mask_inputs(said, actions.form_of(action, fields), action.redaction)
+    return said
+
+
+def _mask_inputs(fields: dict[str, str], form: Form, veil: Redaction) -> None:
+    for field in form.fields if veil else ():
+        if field.kind == "secret":
+            fields.pop(field.name, None)
+        elif field.kind == "json":
+            for name in (field.name, CONFLICT + field.name):
+                _mask(fields, name, veil.at(field.pointer))
+
+
+def _mask(fields: dict[str, str], name: str, veil: Redaction) -> None:
+    """Replace the secrets in a JSON text by placeholders."""
+    text = fields.get(name)
+    if text is None or not veil:
+        return
+    try:
+        value = canonical_json.parse_json(text)
+    except ValueRefused:
+        del fields[name]
+        return
+    typed = [place for place in veil.places(value) if not _stands(json_pointer.find_value(value, place))]
+    for place in typed:
+        value = patch.put(value, place, placeholder_for(place))
+    fields[name] = as_json(value) if typed else text
+
+
+def _stands(value: object) -> bool:
+    """Tell whether a value is a placeholder, perhaps of another place, from which its item was moved."""
+    return isinstance(value, str) and value.startswith(placeholder_for("/"))

@@ -22,7 +22,7 @@ from approvals.forms import words
 from checkpoints.values.patch import shared_ends
 
 from . import untrusted
-from .icons import icon
+from .untrusted import icon
 
 COMPARED = 2_000  # lines a side that are compared; more are shown as replaced
 AROUND = 3  # unchanged lines that are shown on either side of a change

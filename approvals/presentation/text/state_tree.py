@@ -2,28 +2,35 @@
 
 Not by a recursive template, since a state may be 128 levels deep and 16 MB large. Parts that are not drawn are counted
 and linked: a closed branch that is too large for the page is fetched when it is opened.
+
+Also here: a value that a reader must see whole, such as a pinned one, spelled out: a list as its values, objects of one
+kind as a table, an object by its names. Nothing is folded or clamped as long as the page has room, and only very deep
+parts are JSON. `whole` is the address that shows all of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from approvals.english import count_of
 from checkpoints.values import json_pointer
 
-from . import files, lookalikes, untrusted
-from .icons import icon
+from . import files, lookalikes, size_limit, untrusted
+from .untrusted import icon
 
 NODES = 1_500  # drawn in one tree
 CHILDREN = 60  # drawn of one list or object
 DEPTH = 24
 FIELDS = 200  # drawn of the state itself
+TABLE_DEPTH = 3  # of what is spelled out; below it the rest is JSON
+COLUMNS = 6
 CLOSED = 12_000  # characters of the page that a closed branch may take
 PAGE = 120_000  # characters that all closed branches of a page may take
 
@@ -165,3 +172,64 @@ def render(
     nodes = [tree.node(str(name), value, json_pointer.join(base, str(name)), 0, bare=True) for name, value in drawn]
     rest = format_html("<ul>{}</ul>", tree.missing(more, base)) if more > 0 else ""
     return SafeString(f"{''.join(nodes)}{rest}")
+
+
+def spell_out(value: Any, *, whole: str = "", depth: int = 0) -> SafeString:
+    """Render any JSON value as HTML, for a place that takes blocks."""
+    if files.is_plain(value):
+        return files.render(value)
+    if not isinstance(value, (dict, list)):
+        return _cell(value, whole)
+    if not value:
+        return hint("none" if isinstance(value, list) else "no fields")
+    if not depth and not size_limit.takes(weight(value, size_limit.PAGE)):
+        link = format_html(' <a href="{}">Show all of it</a>', whole) if whole else ""
+        return format_html("{}{}", hint(f"{measure(value)}, not shown here"), link)
+    if depth >= TABLE_DEPTH:
+        return untrusted.render(json.dumps(value, ensure_ascii=False, indent=2), clamp=False, whole=whole, value=True)
+    if isinstance(value, dict):
+        return named(value, whole, depth)
+    columns = columns_of(value)
+    if columns:
+        return table(value, columns, whole)
+    items = format_html_join("", "<li>{}</li>", ((spell_out(each, whole=whole, depth=depth + 1),) for each in value))
+    return format_html('<ul class="values">{}</ul>', items)
+
+
+def _cell(value: Any, whole: str = "") -> SafeString:
+    """Render one text, number or word. An empty text is marked as empty, since a blank would be overlooked."""
+    return scalar(value, whole, clamp=False) if value != "" else hint("empty")
+
+
+def hint(words: str) -> SafeString:
+    """Render Holdpoint's own words in place of a value, in a way that no value can imitate."""
+    return format_html('<span class="hint">{}</span>', words)
+
+
+def named(value: Mapping[str, Any], whole: str, depth: int) -> SafeString:
+    """Render an object, one line for each name."""
+    rows = (
+        (untrusted.exact(name, limit=80), spell_out(each, whole=whole, depth=depth + 1)) for name, each in value.items()
+    )
+    lines = format_html_join("", '<tr><th scope="row">{}</th><td>{}</td></tr>', rows)
+    return format_html('<table class="values">{}</table>', lines)
+
+
+def columns_of(items: Sequence[Any]) -> list[str]:
+    """List the columns of a table of these items; [] where they are no objects with a few plain values each."""
+    if len(items) < 2 or not all(isinstance(each, dict) and each and not files.is_plain(each) for each in items):
+        return []
+    if any(isinstance(inner, (dict, list)) for each in items for inner in each.values()):
+        return []
+    names = list(dict.fromkeys(name for each in items for name in each))
+    return names if len(names) <= COLUMNS else []
+
+
+def table(items: Sequence[Mapping[str, Any]], columns: Sequence[str], whole: str) -> SafeString:
+    """Render objects of one kind as a table, one line each."""
+    head = format_html_join("", '<th scope="col">{}</th>', ((untrusted.exact(name, limit=80),) for name in columns))
+    none = hint("not there")
+    lines = ([_cell(each[name], whole) if name in each else none for name in columns] for each in items)
+    cells = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in line)),) for line in lines)
+    body = format_html_join("", "<tr>{}</tr>", cells)
+    return format_html('<table class="values"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>', head, body)

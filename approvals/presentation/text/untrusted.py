@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import blake2s
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.templatetags.static import static
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
@@ -15,7 +16,6 @@ from approvals.english import count_of
 from checkpoints.values import json_pointer
 
 from . import lookalikes, size_limit
-from .icons import icon
 from .invisible import HEAD, TAIL, TextPiece, blanks, cut, pieces, unnormal, visible, without_ends
 
 KNOWN = 4096  # short texts of which is remembered that nothing in them is marked
@@ -186,3 +186,11 @@ def plain(text: object, *, limit: int = 200, value: bool = False) -> str:
         return shown
     rest = len(text) - limit
     return f"{shown}… and {count_of(rest, 'more character')}"
+
+
+@cache  # a page draws hundreds, and the sheet's address is the same for as long as the process lives
+def icon(name: str, size: str = "") -> SafeString:
+    """Render `<svg class="icon">` of the symbol `i-<name>`; size "s" is the small one."""
+    sized = format_html(' data-size="{}"', size) if size else ""
+    sheet = static("icons.svg")
+    return format_html('<svg class="icon"{} aria-hidden="true"><use href="{}#i-{}"/></svg>', sized, sheet, name)

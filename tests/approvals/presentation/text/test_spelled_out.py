@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from approvals.presentation.text import spelled_out
+from approvals.presentation.text import state_tree
 from approvals.presentation.text.amounts import grouped, in_words, written
 from checkpoints.values.artifacts import MARK
 from tests.factories import ann, make_action, make_card, make_gate, make_team
@@ -42,22 +42,22 @@ GONE = '<span class="hint">not there</span>'
     ],
 )
 def test_a_value_is_spelled_out(value: Any, said: str) -> None:
-    assert spelled_out.out(value) == said
+    assert state_tree.spell_out(value) == said
 
 
 def test_what_is_nested_is_json_and_whole_a_file_is_a_file_and_nothing_becomes_markup() -> None:
     deep = {"a": {"b": {"c": {"d": "x" * 5_000}}}}
-    said = spelled_out.out(deep)
+    said = state_tree.spell_out(deep)
     assert said.count("<table") == 3
     assert "x" * 5_000 in said
     assert "&quot;d&quot;" in said
 
-    assert "scan.png" in spelled_out.out([FILE, FILE])
-    assert MARK not in spelled_out.out([FILE, FILE])
+    assert "scan.png" in state_tree.spell_out([FILE, FILE])
+    assert MARK not in state_tree.spell_out([FILE, FILE])
 
     evil = "<img src=x>\u202e"
     for value in ([evil], {evil: evil}, [{evil: evil}, {evil: evil}], {"a": {"b": {"c": {"d": evil}}}}):
-        said = spelled_out.out(value)
+        said = state_tree.spell_out(value)
         assert "<img" not in said
         assert "U+202E" in said or "\\u202e" in said.lower() or "codepoint" in said
 

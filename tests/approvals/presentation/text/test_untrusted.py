@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from wcwidth import table_grapheme, table_vs15, table_vs16
 
-from approvals.presentation.text import invisible, line_diff, spelled_out, state_tree, unseen_characters, untrusted
+from approvals.presentation.text import invisible, line_diff, state_tree, unseen_characters, untrusted
 from approvals.templatetags import holdpoint as tags
 from approvals.templatetags.holdpoint import untrusted_brief
 from tests.factories import ann, make_action, make_card, make_gate
@@ -211,9 +211,9 @@ def test_signs_of_currencies_and_what_groups_digits_are_usual_in_an_amount(text:
 
 
 def test_a_pinned_identifier_and_a_name_of_an_argument_are_held_to_ascii() -> None:
-    assert "U+2010 is hyphen" in spelled_out.out("INV\u20107")
-    assert "look-alike" not in spelled_out.out("Jörg Müller")
-    assert "U+043E is cyrillic small letter o" in spelled_out.out({"t\u043e": "ACME"})
+    assert "U+2010 is hyphen" in state_tree.spell_out("INV\u20107")
+    assert "look-alike" not in state_tree.spell_out("Jörg Müller")
+    assert "U+043E is cyrillic small letter o" in state_tree.spell_out({"t\u043e": "ACME"})
     assert "U+0441 is cyrillic small letter es" in state_tree.render(
         {"\u0441\u043e": 1}, notes={}, open=set(), whole=""
     )
@@ -333,7 +333,7 @@ def test_every_space_but_the_plain_one_is_marked_wherever_a_value_is_drawn(space
     for draw in (
         tags.value_of, tags.untrusted_brief, tags.untrusted_whole, untrusted.exact, tags.untrusted_code,
         tags.pinned, tags.pinned_amount, lambda value: tags.words(value, runs=True),
-        lambda value: spelled_out.out([value]), lambda value: spelled_out.out([[[[value]]]]),
+        lambda value: state_tree.spell_out([value]), lambda value: state_tree.spell_out([[[[value]]]]),
         lambda value: tags.value_of({"a": [value]}, ""),
         lambda value: tags.untrusted_whole({"a": value}), lambda value: state_tree.render({"to": value}),
         lambda value: tags.untrusted_whole("x" * 9_000 + value + "y" * 9_000),
@@ -375,8 +375,8 @@ ENDS = [
 # Each way in which a page draws a value, but for amounts: those are marked as not exact.
 DRAWN: list[Callable[[str], object]] = [
     tags.value_of, tags.untrusted_brief, tags.untrusted_whole, untrusted.exact, tags.pinned,
-    tags.pinned_amount, lambda text: tags.words(text, runs=True), lambda text: spelled_out.out([text]),
-    lambda text: spelled_out.out({text: 1}), lambda text: state_tree.render({"to": text}),
+    tags.pinned_amount, lambda text: tags.words(text, runs=True), lambda text: state_tree.spell_out([text]),
+    lambda text: state_tree.spell_out({text: 1}), lambda text: state_tree.render({"to": text}),
     lambda text: untrusted.plain(text, value=True),
 ]  # fmt: skip
 
