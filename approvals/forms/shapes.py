@@ -236,7 +236,9 @@ def list_hints(what: Shape, *, size: int | None = None) -> list[str]:
     if isinstance(branches, list):  # a decimal's bounds are in the branch beside its text
         numbers = (part for part in branches if isinstance(part, Mapping) and part.get("type") == "number")
         schema = next(numbers, schema)
-    bounds = {name: schema[name] for name in (*NUMBERS, *SIZES.get(what.kind, ())) if _is_number(schema.get(name))}
+    bounds = {
+        name: schema[name] for name in (*NUMBERS, *SIZES.get(what.kind, ())) if type(schema.get(name)) in (int, float)
+    }
     found = [word.format(shorten_value(bounds[name])) for name, word in NUMBERS.items() if name in bounds]
     if what.kind in SIZES:
         low, high, *units = SIZES[what.kind]
@@ -257,10 +259,6 @@ def list_hints(what: Shape, *, size: int | None = None) -> list[str]:
     if len(what.options) > LISTED:
         found.append(f"one of {len(what.options):,} values")
     return found
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def shorten_value(value: Any) -> str:

@@ -31,7 +31,7 @@ from checkpoints.store.loading import CheckpointHeader
 from checkpoints.values.digests import ListDigest, of_field
 from checkpoints.values.ops import DROP, apply_write
 
-from . import asking, performing, steps
+from . import performing, steps
 from .facts import ABSENT, ByHand, EffectFact, Fields, GateFact, GrantFact, MoveTarget, RecordedHistory, Writes
 from .records import NOW, Records, Steps
 from .result import Impact, ImpactRow, ImpactVerdict
@@ -343,7 +343,7 @@ def _landed_since(gate: GateFact, path: Sequence[CheckpointHeader]) -> bool:
     return bool(permissions.executed_since(after, gate.step))
 
 
-VISIT = {"step": steps.step, "gate": asking.gate, "effect": performing.effect}
+VISIT = {"step": steps.predict_step, "gate": steps.predict_gate, "effect": performing.effect}
 
 
 def impact(history: RecordedHistory, target: MoveTarget) -> Impact:
@@ -370,17 +370,10 @@ def _visit(walk: Walk, name: str, *, forced: bool) -> str | None:
     if held_by:
         walk.over({name}, frozenset(held_by))
         return None
-    if _guarded(walk, spec):
+    times = sum(entry.step == name for entry in walk.path)
+    if spec.loop_guard and (at_guard(spec, times) or spec.catch or name in walk.blurred):  # it may be reached here
         walk.name(spec, ImpactVerdict.MAY, "guard", frozenset({name}), asks=True)
         walk.state.blur(spec.writes, frozenset({name}))
         walk.over({name}, frozenset({name}))
         return None
     return VISIT[spec.kind](walk, spec, forced=forced)
-
-
-def _guarded(walk: Walk, spec: StepSpec) -> bool:
-    """Tell whether the step may have reached its loop guard on this path."""
-    if not spec.loop_guard:
-        return False
-    times = sum(entry.step == spec.name for entry in walk.path)
-    return at_guard(spec, times) or bool(spec.catch) or spec.name in walk.blurred

@@ -212,10 +212,6 @@ class Records:
         ran = [each.took_us for each in self._executions[step] if each.kind == "step"]
         return timedelta(microseconds=ran[-1]) if ran else None
 
-    def twins(self, step: StepSpec) -> list[CheckpointHeader]:
-        """List the executions of a step with this very code that may be reused, oldest first."""
-        return [each for each in self.every(step) if each.kind in OUTPUT_LANDED]
-
     def every(self, step: StepSpec) -> list[CheckpointHeader]:
         """List all executions of a step with this very code."""
         code = bytes.fromhex(step.code_hash)

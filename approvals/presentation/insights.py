@@ -21,22 +21,8 @@ from .topbar import address
 
 CHARTED = 8  # rows of a table that its chart shows
 LISTED = 50  # rows of a table
-WORDS = {
-    Outcome.Kind.APPROVED: "Approved",
-    Outcome.Kind.EDITED: "Edited",
-    Outcome.Kind.MIXED: "Mixed",
-    Outcome.Kind.ANSWERED: "Answered",
-    Outcome.Kind.REJECTED: "Rejected",
-    Outcome.Kind.EXPIRED: "Expired",
-    Outcome.Kind.WITHDRAWN: "Withdrawn",
-}
-VERDICTS = {
-    Decision.Verdict.APPROVE: WORDS[Outcome.Kind.APPROVED],
-    Decision.Verdict.EDIT: WORDS[Outcome.Kind.EDITED],
-    Decision.Verdict.REJECT: WORDS[Outcome.Kind.REJECTED],
-    Decision.Verdict.ANSWER: WORDS[Outcome.Kind.ANSWERED],
-    Decision.Verdict.MIXED: WORDS[Outcome.Kind.MIXED],
-}
+WORDS = {**dict(Outcome.Kind.choices), "edited": "Edited", "mixed": "Mixed", "expired": "Expired"}
+VERDICTS = {**dict(Decision.Verdict.choices), "edit": "Edited", "mixed": "Mixed"}
 
 
 @dataclass(frozen=True)

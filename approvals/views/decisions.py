@@ -184,7 +184,7 @@ def words_on_each(looked_at: Proposal, sent: PostedDecision) -> list[tuple[str, 
     """List (title, verdict, words) of the choice for each action, for a page without a form to keep it in."""
     provenance = Provenance.of(looked_at.gate)
     return [
-        (provenance.named(action), str(DONE.get(chosen.verdict, "not decided")), chosen.hiding(action).words)
+        (provenance.named(action), DONE.get(chosen.verdict, ("not decided",))[0], chosen.hiding(action).words)
         for action in looked_at.card.actions
         if (chosen := sent.each.get(action.id)) is not None
     ]

@@ -31,16 +31,14 @@ ICONS = {
 }
 
 
-# Verdict on one action -> its result in a word, the state that colours it, its icon.
+# Verdict on one action -> (its result in a word, the state that colours it, its icon).
 DONE = {
-    "approve": "approved",
-    "edit": "edited",
-    "reject": "rejected",
-    "respond": "answered",
-    "later": "left for later",
+    "approve": ("approved", "approved", "check"),
+    "edit": ("edited", "edited", "pencil"),
+    "reject": ("rejected", "rejected", "x"),
+    "respond": ("answered", "edited", "reply"),
+    "later": ("left for later", "open", "clock"),
 }
-TONES = {"approve": "approved", "edit": "edited", "reject": "rejected", "respond": "edited", "later": "open"}
-SIGNS = {"approve": "check", "edit": "pencil", "reject": "x", "respond": "reply", "later": "clock"}
 # State -> its words, the same behind a number, the status that colours it, its icon.
 RESULTS: Mapping[str, tuple[str, str, str, str]] = {
     "waiting": ("Not yet", "not yet", "ahead", "clock"),
@@ -81,15 +79,15 @@ class ActionOutcome:
 
     @property
     def word(self) -> str:
-        return DONE[self.verdict]
+        return DONE[self.verdict][0]
 
     @property
     def state(self) -> str:
-        return TONES[self.verdict]
+        return DONE[self.verdict][1]
 
     @property
     def icon(self) -> str:
-        return SIGNS[self.verdict]
+        return DONE[self.verdict][2]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +153,7 @@ def judged(outcome: Outcome) -> list[ActionOutcome]:
 
 def counted(verdicts: Sequence[str]) -> str:
     """Count the verdicts, in a fixed order: `approved 1, edited 1, rejected 2`."""
-    return ", ".join(f"{word} {verdicts.count(name)}" for name, word in DONE.items() if name in verdicts)
+    return ", ".join(f"{word} {verdicts.count(name)}" for name, (word, *_) in DONE.items() if name in verdicts)
 
 
 def deciders(outcome: Outcome) -> str:

@@ -63,6 +63,8 @@ class GateForm:
     gate: Gate = field(init=False)
     proposal: Proposal = field(init=False)
     open: bool = field(init=False)
+    needs: Requirements = field(init=False)  # of the current proposal
+    seen: str = field(init=False)  # the digest *seen*, in hex, which a decision on the present proposal must carry
     outcome: Outcome | None = field(init=False)  # of a closed gate; None where it has none
     card: Card = field(init=False)  # the current proposal's, with any edit
     provenance: Provenance = field(init=False)  # the author of the card's titles and labels
@@ -70,6 +72,7 @@ class GateForm:
     def __post_init__(self) -> None:
         self.gate, self.proposal = self.read.gate, self.read.standing
         self.open = self.gate.status == Gate.Status.OPEN
+        self.needs, self.seen = required.of(self.proposal, self.gate.policy), bytes(self.proposal.digest).hex()
         self.card, self.provenance = self.proposal.card, Provenance.of(self.gate)
         self.outcome = None if self.open else getattr(self.gate, "outcome", None)
 
@@ -115,11 +118,6 @@ class GateForm:
         if not self.open:
             return "This gate is closed."
         return authority.reason(self.read.stands, self.gate) or self.agreement.turn
-
-    @cached_property
-    def needs(self) -> Requirements:
-        """Return what the current proposal needs."""
-        return required.of(self.proposal, self.gate.policy)
 
     @property
     def for_whom(self) -> list[User]:
@@ -246,11 +244,6 @@ class GateForm:
     @cached_property
     def future(self) -> GateImpacts:
         return GateImpacts(self.gate, self.card, self.proposal.state_patch)
-
-    @property
-    def seen(self) -> str:
-        """Return the digest *seen*, in hex, which a decision on the present proposal must carry."""
-        return bytes(self.proposal.digest).hex()
 
     @cached_property
     def standing_state(self) -> dict[str, Any] | None:

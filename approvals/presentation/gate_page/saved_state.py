@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -107,24 +107,26 @@ class ShownState:
         """List (icon, sentence) about hidden parts of the state's texts, found without trusting the agent."""
         asked = [each.masked for each in self.page.card.actions]
         conditions = [each.to_json() for each in self.page.card.preconditions]
-        return hidden_in({**self.state, "the gate": asked, "the safety checks": conditions})
+        values = {**self.state, "the gate": asked, "the safety checks": conditions}
+        deserts: dict[str, int] = {}
+        ghosts: dict[str, int] = {}
+        said: list[tuple[str, str]] = []
+        for name, value in values.items():
+            for characters, lines in map(invisible.badge_count, _texts(value)):
+                if lines:
+                    deserts[name] = max(lines, deserts.get(name, 0))
+                if characters:
+                    ghosts[name] = characters + ghosts.get(name, 0)
+        if deserts:
+            where, blank = _named(deserts), count_of(max(deserts.values()), "blank line")
+            said.append(("fold", f"A text in {where} hides what follows behind {blank}"))
+        if ghosts:
+            said.append(("hidden", f"{count_of(max(ghosts.values()), 'character')} in {_named(ghosts)} cannot be seen"))
+        return said
 
 
-def hidden_in(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """List (icon, sentence) about what the texts of named values hide: invisible characters and blank lines."""
-    said = []
-    counts = {name: [invisible.badge_count(text) for text in _texts(value)] for name, value in values.items()}
-    longest = {name: max((blank for _, blank in found), default=0) for name, found in counts.items()}
-    deserts = {name: blank for name, blank in longest.items() if blank}
-    ghosts = {name: count for name, found in counts.items() if (count := sum(characters for characters, _ in found))}
-    if deserts:
-        where = ", ".join(untrusted.plain(name, limit=40) for name in deserts)
-        lines = count_of(max(deserts.values()), "blank line")
-        said.append(("fold", f"A text in {where} hides what follows behind {lines}"))
-    if ghosts:
-        where = ", ".join(untrusted.plain(name, limit=40) for name in ghosts)
-        said.append(("hidden", f"{count_of(max(ghosts.values()), 'character')} in {where} cannot be seen"))
-    return said
+def _named(fields: Iterable[str]) -> str:
+    return ", ".join(untrusted.plain(name, limit=40) for name in fields)
 
 
 def _texts(value: Any) -> Iterator[str]:
