@@ -160,7 +160,10 @@ def show(
     served = missing_workers.of_plans([plan.pk for plan in known.plans])
     form = form_of(known, posted, faults)
     placed = {node.place.pointer for node in form.nodes}
-    context = _starting(known, reader_of(request), posted) | {
+    teams = list(teams_where(reader_of(request), START_RUN).order_by("name")) if known.here else []  # may own the run
+    own = next((str(team.pk) for team in teams if known.here and team.name == known.here.agent.team), "")
+    context = {
+        "teams": teams, "team": posted.get("team", own), "key": posted.get("key") or uuid.uuid4().hex,
         "known": known, "spec": known.spec, "steps": drawn, "lanes": lanes,
         "fields": state_fields(known.spec.state_schema), "schema": known.spec.state_schema,
         "figures": figures_context(known, found[known.name], served),
@@ -179,13 +182,6 @@ def _stuck(request: HttpRequest, known: KnownAgent) -> list[int]:
     if known.here is None:
         return []
     return registry.under_way(known.here.spec, among=Run.objects.visible_to(request.user))
-
-
-def _starting(known: KnownAgent, reader: User, posted: Mapping[str, str]) -> dict[str, Any]:
-    """Return, for the form, the teams that can own the run, and the chosen one, by default the agent's own."""
-    teams = list(teams_where(reader, START_RUN).order_by("name")) if known.here else []
-    own = next((str(team.pk) for team in teams if known.here and team.name == known.here.agent.team), "")
-    return {"teams": teams, "team": posted.get("team", own), "key": posted.get("key") or uuid.uuid4().hex}
 
 
 def compared(request: HttpRequest, known: KnownAgent) -> dict[str, Any] | None:
@@ -240,8 +236,9 @@ def state_fields(schema: Schema) -> list[StateField]:
     known = sanitise_schema(schema)
     required = known.get("required", ())
     return [
-        StateField(name, type_words(part), name in required, about(part, known))
+        StateField(name, type_words(part), name in required, str(about))
         for name, part in property_schemas(known).items()
+        for about in [part.get("description") or find_definition(part, known).get("description", "")]
     ]
 
 
@@ -262,11 +259,6 @@ def type_words(part: Schema, depth: int = 0) -> str:
     return names.get(str(part.get("type")), "anything")
 
 
-def about(part: Schema, root: Schema) -> str:
-    """Return its description, or that of the definition that it refers to."""
-    return str(part.get("description") or find_definition(part, root).get("description", ""))
-
-
 def required_schema(schema: Schema) -> dict[str, Any]:
     """Return the schema of an object with the required fields alone, which a run cannot start without."""
     names = schema.get("required", ())
@@ -281,11 +273,9 @@ def changed_steps(before: PlanSpec, after: PlanSpec) -> Iterator[tuple[str, str,
     for name, step in new.items():
         if name not in old:
             yield name, "added", ""
-        elif words := ", ".join(_different(old[name], step)):
-            yield name, "changed", words
-
-
-def _different(before: StepSpec, after: StepSpec) -> Iterator[str]:
-    for field in fields(StepSpec):
-        if getattr(before, field.name) != getattr(after, field.name):
-            yield "its code" if field.name == "code_hash" else field.name.replace("_", " ")
+            continue
+        names = [field.name for field in fields(StepSpec)]
+        differ = [word for word in names if getattr(old[name], word) != getattr(step, word)]
+        if differ:
+            words = ["its code" if word == "code_hash" else word.replace("_", " ") for word in differ]
+            yield name, "changed", ", ".join(words)

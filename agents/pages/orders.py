@@ -6,7 +6,7 @@ Also here: the page on which people send a run a signal: its value, as a form of
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -45,38 +45,40 @@ CONTEXTS = {"edit": edit_context, "fork": fork_context}
 @private_post
 def rewind(request: HttpRequest, run_id: int) -> HttpResponse:
     """Rewind the run to a checkpoint as it is, or to before its step. 409 where it would not do what was shown."""
-    run, reader = offered_moves.run_to_order(request, run_id)
     order = order_of(request, "rewind")
-    checkpoint_or_404(run, order.at)
-    try:
+
+    def give(run: Run, reader: User) -> None:
+        checkpoint_or_404(run, order.at)
         moving.rewind(
             run, to=order.to, by=reader, feedback=order.why, confirm=order.confirm, seen=order.seen, key=order.once,
             confirmed=step_up.of_session(request),
         )  # fmt: skip
-    except RewindRefused as refusal:
-        return refused(request, run, reader, refusal, order)
-    return redirect("run", run.pk)
+
+    return give_order(request, run_id, give, order)
 
 
 @private_post
 def settle(request: HttpRequest, run_id: int) -> HttpResponse:
     """Undo at once what the run left behind, even if a step ahead could reuse it. 409 if there is nothing to undo."""
-    run, reader = offered_moves.run_to_order(request, run_id)
-    try:
-        moving.settle_now(run, by=reader)
-    except RewindRefused as refusal:
-        return refused(request, run, reader, refusal)
-    return redirect("run", run.pk)
+    return give_order(request, run_id, lambda run, reader: moving.settle_now(run, by=reader))
 
 
 @private_post
 def wake(request: HttpRequest, run_id: int) -> HttpResponse:
     """End the time that the run waits for now. 409 if it waits for none."""
+    return give_order(request, run_id, lambda run, reader: step_waits.wake_now(run, by=actors.of_user(reader)))
+
+
+def give_order(
+    request: HttpRequest, run_id: int, give: Callable[[Run, User], object], order: TypedOrder | None = None
+) -> HttpResponse:
+    """Give an order and show the run; where it is refused, with the input and why nothing was done."""
     run, reader = offered_moves.run_to_order(request, run_id)
     try:
-        step_waits.wake_now(run, by=actors.of_user(reader))
+        give(run, reader)
     except RewindRefused as refusal:
-        return refused(request, run, reader, refusal)
+        at, notice = order.at if order else 0, offered_moves.notice(refusal)
+        return show_run_again(request, run, reader, notice, status=refusal.status, at=at, order=order)
     return redirect("run", run.pk)
 
 
@@ -87,14 +89,6 @@ def cancel(request: HttpRequest, run_id: int) -> HttpResponse:
     if cancel_run(run, by=reader, reason=request.POST.get("reason", "").strip()):
         return redirect("run", run.pk)
     return show_run_again(request, run, reader, {"too_late": True}, status=409)
-
-
-def refused(
-    request: HttpRequest, run: Run, reader: User, refusal: RewindRefused, order: TypedOrder | None = None
-) -> HttpResponse:
-    """Show the run's page with the input, and why nothing was done."""
-    at, notice = order.at if order else 0, offered_moves.notice(refusal)
-    return show_run_again(request, run, reader, notice, status=refusal.status, at=at, order=order)
 
 
 @private_post

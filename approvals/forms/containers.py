@@ -253,14 +253,21 @@ def build_map(builder: Builder, what: Shape, value: Any, place: FormPlace) -> It
     held: dict[str, Any] = value if isinstance(value, dict) else {}
     known = {names.encoded(key): key for key in held}
     ids = ids_of(builder, place, list(known))
-    keys = {number: known[number] if number in known else _typed_key(builder, place, number) for number in ids}
+    typed = {number: builder.sent.text(f"{place.path}/{number}", names.KEY) or "" for number in ids}
+    keys = {number: known.get(number, text) for number, text in typed.items()}
+    spots = [
+        place.into(keys[at], label=keys[at], must=True)
+        if at in known
+        else place.into(keys[at] or at, path=f"{place.path}/{at}", label=keys[at] or "New entry", must=True, was=None)
+        for at in ids
+    ]
     found = EditedItems(
         builder=builder,
         place=place,
         old=list(known),
         rendered={word: held[key] for word, key in known.items()},
         ids=ids,
-        spots=[_entry_spot(place, number, keys[number], known=number in known) for number in ids],
+        spots=spots,
         parts=[item_schema(what)] * len(ids),
         keys=keys,
     )
@@ -282,16 +289,6 @@ def build_map(builder: Builder, what: Shape, value: Any, place: FormPlace) -> It
         noun="Entry",
         extra=faults,
     )
-
-
-def _typed_key(builder: Builder, place: FormPlace, item_id: str) -> str:
-    return builder.sent.text(f"{place.path}/{item_id}", names.KEY) or ""
-
-
-def _entry_spot(place: FormPlace, item_id: str, key: str, *, known: bool) -> FormPlace:
-    if known:
-        return place.into(key, label=key, must=True)
-    return place.into(key or item_id, path=f"{place.path}/{item_id}", label=key or "New entry", must=True, was=None)
 
 
 def _faults(edited: EditedItems) -> Iterator[tuple[str, str]]:

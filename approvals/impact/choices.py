@@ -33,20 +33,42 @@ from checkpoints.values.ops import DROP, apply_write
 
 from . import performing, steps
 from .facts import ABSENT, ByHand, EffectFact, Fields, GateFact, GrantFact, MoveTarget, RecordedHistory, Writes
-from .records import NOW, Records, Steps
+from .records import NOW, PredictedState, Records, Steps
 from .result import Impact, ImpactRow, ImpactVerdict
-from .walk import Walk, left, questions, undoable
+from .walk import Flow, Walk, left, questions, undoable
 from .words import by_action, words_in
 
 
 def finished(walk: Walk) -> list[ImpactRow]:
-    """Return the rows of a finished walk, with those marked as uncertain that a repair may take back."""
+    """Return the rows of a finished walk, with those marked as uncertain that a repair may take back.
+
+    After them come the effects that run, or may, and that a repair after them may undo.
+    """
     rows = list(walk.rows)
     for stretch, on in walk.losses:
         for entry in walk.path[stretch]:
             if entry.row >= 0:
                 rows[entry.row] = _shaken(walk, rows[entry.row], on)
-    return rows + _taken_back(walk, rows)
+    named = {
+        row.step: row for row in rows if row.verdict in (ImpactVerdict.WILL, ImpactVerdict.MAY) and row.kind == "effect"
+    }
+    found: dict[str, set[str]] = {}
+    for judged in walk.judged:
+        between = walk.flow.reach(walk.flow.suspects(judged), avoiding=[judged])
+        for name in between & named.keys():
+            found.setdefault(name, set()).add(judged)
+    return rows + [
+        replace(
+            named[name],
+            verdict=ImpactVerdict.MAY_UNDONE,
+            on=walk.in_order(found[name]),
+            why="repair",
+            effect=0,
+            asks=False,
+        )
+        for name in walk.flow.steps
+        if name in found and walk.flow.steps[name].undo
+    ]
 
 
 def _shaken(walk: Walk, row: ImpactRow, on: Steps) -> ImpactRow:
@@ -59,30 +81,6 @@ def _shaken(walk: Walk, row: ImpactRow, on: Steps) -> ImpactRow:
         lost = ImpactVerdict.MAY_UNDONE if known else ImpactVerdict.CANNOT
     asks = row.kind == "gate" and lost is ImpactVerdict.MAY
     return replace(row, verdict=lost, on=walk.in_order(on), why="repair", asks=asks)
-
-
-def _taken_back(walk: Walk, rows: list[ImpactRow]) -> list[ImpactRow]:
-    """List rows for the effects that run, or may, and that a repair after them may undo."""
-    named = {
-        row.step: row for row in rows if row.verdict in (ImpactVerdict.WILL, ImpactVerdict.MAY) and row.kind == "effect"
-    }
-    found: dict[str, set[str]] = {}
-    for judged in walk.judged:
-        between = walk.flow.reach(walk.flow.suspects(judged), avoiding=[judged])
-        for name in between & named.keys():
-            found.setdefault(name, set()).add(judged)
-    return [
-        replace(
-            named[name],
-            verdict=ImpactVerdict.MAY_UNDONE,
-            on=walk.in_order(found[name]),
-            why="repair",
-            effect=0,
-            asks=False,
-        )
-        for name in walk.flow.steps
-        if name in found and walk.flow.steps[name].undo
-    ]
 
 
 @dataclass(frozen=True)
@@ -348,7 +346,10 @@ VISIT = {"step": steps.predict_step, "gate": steps.predict_gate, "effect": perfo
 
 def impact(history: RecordedHistory, target: MoveTarget) -> Impact:
     """Compute what would happen if the run went on as `target` says."""
-    walk = Walk.begin(Records(history, target), target)
+    records = Records(history, target)
+    walk = Walk(records=records, flow=Flow(history.plan), target=target, state=PredictedState.at(target))
+    for each in target.path:
+        walk.came_by(each)
     at: str | None = target.next_step
     forced = target.forced
     while at:

@@ -159,15 +159,7 @@ class Walk:
     ahead: frozenset[str] | None = None
     ahead_on: Steps = NOTHING
 
-    @classmethod
-    def begin(cls, records: Records, target: MoveTarget) -> Walk:
-        """Begin a walk at the target, with rows for the path before it."""
-        made = cls(records=records, flow=Flow(records.history.plan), target=target, state=PredictedState.at(target))
-        for each in target.path:
-            made._came_by(each)
-        return made
-
-    def _came_by(self, each: CheckpointHeader) -> None:
+    def came_by(self, each: CheckpointHeader) -> None:
         """Add an execution before the target; the one that the decision saves gets a row unless it is the gate's."""
         spec = self.flow.steps.get(each.step)
         kind = "step" if spec is None else spec.kind

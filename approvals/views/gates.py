@@ -22,7 +22,7 @@ from approvals.gates.lists.queue_filters import QueueFilters
 from approvals.gates.lists.queues import MINE, ReaderReach
 from approvals.gates.page.shown_gate import counted
 from approvals.live import page_frame
-from approvals.models import Decision, Gate, GateVisit, Message
+from approvals.models import Gate, GateVisit, Message
 from approvals.notifications import log
 from approvals.policy import step_up
 from approvals.presentation.gate_facts import agreement, outcomes
@@ -64,23 +64,18 @@ def show(
         _ = page.future.history
     page.confirmed = step_up.of_session(request)
     known = page.read.draft if page.read else None  # an emptied one too, which no late request may overwrite
+    number, undone = number_in(request.GET.get("undone", "")), None  # the decision that the reader has just undone here
+    if number is not None and not page.agreement.mine:  # until they decide again
+        undone = page.gate.decisions.filter(pk=number, user=page.user, counts=False).first()
     context = {
         "page": page, "refusal": refusal,
         # After a password confirmation the key is in the address, so that the same form is sent again.
         "key": key or request.POST.get("key") or request.GET.get("key") or new_key(),
         "draft_seen": request.POST.get("draft_seen", known.kept_at.isoformat() if known else ""),
         "place": place(request, page.gate.pk), "follows": wants_next(request),
-        "followed": decided_before(request), "undone": undone(request, page), "told": log.of_gate(page.read.told),
+        "followed": decided_before(request), "undone": undone, "told": log.of_gate(page.read.told),
     }  # fmt: skip
     return render(request, "approvals/gate/page.html", context, status=status)
-
-
-def undone(request: HttpRequest, page: GatePage) -> Decision | None:
-    """Return the decision that the reader has just undone here, until they decide again."""
-    number = number_in(request.GET.get("undone", ""))
-    if number is None or page.agreement.mine:
-        return None
-    return page.gate.decisions.filter(pk=number, user=page.user, counts=False).first()
 
 
 def new_key() -> str:

@@ -108,18 +108,13 @@ class ChunkContents:
             self.content.update(found)
             # A value is checked by its own digest, also where it was fetched as something else before; a stretch of
             # items by its list's digest, one of stretches by its own, so that none can name itself.
-            for digest in values - self.values_checked:
-                if digests.of_canonical(self.content[digest][0]) != digest:
-                    raise NotVerified(
-                        f"chunk {digests.shorten_digest(digest)}", "the content does not match its digest"
-                    )
+            unread = values - self.values_checked
+            wrong = [digest for digest in unread if digests.of_canonical(self.content[digest][0]) != digest]
+            sealing = [digest for digest in stretches & found.keys() if found[digest][0][:1] == b"#"]
+            wrong += [digest for digest in sealing if digests.of_segment(found[digest][0]) != digest]
+            for digest in wrong:
+                raise NotVerified(f"chunk {digests.shorten_digest(digest)}", "the content does not match its digest")
             self.values_checked |= values
-            for digest in stretches & found.keys():
-                content = found[digest][0]
-                if content[:1] == b"#" and digests.of_segment(content) != digest:
-                    raise NotVerified(
-                        f"chunk {digests.shorten_digest(digest)}", "the content does not match its digest"
-                    )
             self.wide = self.wide or any(wide for _, wide in found.values())
             lines = {line for entry in entries for line in _named(entry, self.content[entry.digest][0])}
 

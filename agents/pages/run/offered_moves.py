@@ -124,12 +124,12 @@ def options(run: Run, checkpoint: Checkpoint, *, to: int = 0, why: str = "") -> 
     found = rewind_targets(checkpoint, spec_of(checkpoint.plan), before=before, asked=asked)
     chosen = to if to in [way.to for way in found] else found[-1].to if found else 0
     look = impact.rewinding(run, why)
-    return [_option(way, way.to == chosen, look, closing(run, way.to)) for way in found]
-
-
-def _option(way: RewindTarget, chosen: bool, look: Callable[[int], Impact], people: ImpactLine | None) -> RewindOption:
-    shown, refused = attempt(partial(look, way.to), "Rewind", f"If you rewind to checkpoint {way.to}", people=people)
-    return RewindOption(way, chosen, shown, sentence(refused))
+    options = []
+    for way in found:
+        heading, people = f"If you rewind to checkpoint {way.to}", closing(run, way.to)
+        shown, refused = attempt(partial(look, way.to), "Rewind", heading, people=people)
+        options.append(RewindOption(way, way.to == chosen, shown, sentence(refused)))
+    return options
 
 
 def closing(run: Run, to: int) -> ImpactLine | None:

@@ -37,6 +37,11 @@ NARROWEST = 840  # least width of a drawing in px, by which bars get a number if
 GLYPH = 7.5  # px of a digit
 TICKS = 10
 SHORTEST = 0.001  # least length of a time axis: a shorter one is no real schedule, and too small to divide by
+# The pattern of a standstill, with an id for each chart, since a page may hold several.
+HATCH = (
+    '<defs><pattern id="hatch-{}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<path class="hatch" d="M0 0v6"/></pattern></defs>'
+)
 NOTHING, FIRST, PAST = SafeString(""), SafeString(' data-first=""'), SafeString(' data-past=""')
 Number = int | float
 MOST_OPERATIONS, MOST_MACHINES, LATEST = 3_000, 150, 10**12
@@ -146,7 +151,7 @@ def _bars(found: Schedule, axis: _Axis, *, number: int, title: str, height: int)
     label = "; ".join([chart, *stops])
     rules = ((TOP + LANE * lane,) for lane in range(len(found.names) + 1))
     parts = [
-        _hatch(number),
+        format_html(HATCH, number),
         _past(found, axis, height),
         format_html_join("", '<path class="lane" d="M0 {}h9999"/>', rules),
         format_html_join(
@@ -165,15 +170,6 @@ def _bars(found: Schedule, axis: _Axis, *, number: int, title: str, height: int)
         parts.append(_moment(axis, found.now, height, kind="now"))
     inside = format_html_join("", "{}", ((part,) for part in parts))
     return format_html('<svg class="gantt-bars" height="{}" role="img" aria-label="{}">{}</svg>', height, label, inside)
-
-
-def _hatch(number: int) -> SafeString:
-    """Draw the pattern of a standstill, with an id for each chart, since a page may hold several."""
-    return format_html(
-        '<defs><pattern id="hatch-{}" width="6" height="6" patternUnits="userSpaceOnUse" '
-        'patternTransform="rotate(45)"><path class="hatch" d="M0 0v6"/></pattern></defs>',
-        number,
-    )
 
 
 def _past(found: Schedule, axis: _Axis, height: int) -> SafeString:

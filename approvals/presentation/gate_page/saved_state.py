@@ -30,15 +30,7 @@ class RunStepLine:
 
     saved: CheckpointHeader
     title: str
-
-    @property
-    def words(self) -> str:
-        if self.saved.kind != Checkpoint.Kind.STEP:
-            return self.saved.kind
-        seconds = self.saved.took_us / 1e6
-        if seconds >= 0.05:
-            return f"{seconds:.1f} s"
-        return f"{seconds * 1000:.0f} ms"
+    words: str  # its kind, or how long it took
 
 
 @dataclass
@@ -73,7 +65,9 @@ class ShownState:
             path = executions.path(self.page.gate.checkpoint)
         title = self.page.plan.title_of
         own = [place for place in path if place.run_id == self.page.gate.run_id]
-        return [RunStepLine(saved=at, title=title(at.step or at.kind)) for at in own]
+        took = {at.id: at.took_us / 1e6 for at in own if at.kind == Checkpoint.Kind.STEP}
+        words = {at: f"{span:.1f} s" if span >= 0.05 else f"{span * 1000:.0f} ms" for at, span in took.items()}
+        return [RunStepLine(saved=at, title=title(at.step or at.kind), words=words.get(at.id, at.kind)) for at in own]
 
     @property
     def sources(self) -> dict[str, str]:
