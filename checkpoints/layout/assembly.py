@@ -295,7 +295,7 @@ class Assembly:
 
 def unpack_row(row: CheckpointRow) -> tuple[list[Op], list[bytes]]:
     """Verify a row by its checksum and return its ops and lines. Raises NotVerified."""
-    if row.expected_checksum() != row.checksum:
+    if payloads.row_checksum(row.digest, row.anchor_seq, row.codec, row.payload) != row.checksum:
         raise NotVerified(name_of(row), "the stored bytes do not match their checksum")
     try:
         return payloads.split(payloads.unpack(row.codec, row.payload))

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from psycopg.types.numeric import Int4, Int8
 
-from checkpoints.layout import payloads
 from checkpoints.postgresql import wire
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values import digests
@@ -53,10 +52,6 @@ class CheckpointRow(NamedTuple):
     def header_digest(self) -> bytes:
         """Compute the expected `digest`."""
         return digests.of_header(self.header())
-
-    def expected_checksum(self) -> bytes:
-        """Compute the expected `checksum`."""
-        return payloads.row_checksum(self.digest, self.anchor_seq, self.codec, self.payload)
 
 
 class Trail(NamedTuple):

@@ -102,7 +102,12 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
     counting = [decision for decision, line in zip(decisions, voices, strict=True) if not line.lapsed]
     nothing = policy.plain and (gate.settles_at or not counting)  # to judge now: all are asked alike
     ballot = PendingVote.of(gate, needs, counting, by=user.pk) if is_open and not nothing else None
-    count = judged(gate, needs, counting, now=ballot.now).count if ballot else _counted(needs, counting)
+    if ballot:
+        count = judged(gate, needs, counting, now=ballot.now).count
+    else:  # by their number: how the senders stand to a closed gate now is another question
+        places = [tally.RolePlace(0, 0, needs.stages[0].roles[0])] * needs.slots
+        filled = [*(d.authority for d in counting if d.approves), *[None] * needs.slots][: needs.slots]
+        count = Tally(requirements=needs, places=tuple(zip(places, filled, strict=True)))
     may = ballot is not None and not ballot.seat.why_not
     who, lacking, mine = reviewers(gate, needs), "", next((d for d in counting if d.user_id == user.pk), None)
     if count.left > 0 and is_open:
@@ -120,14 +125,6 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
     names, why = Names.at(gate), stage_words.why(needs, edited=proposal.number > 1)
     made = replace(made, needs=stage_words.requirements(needs, names), why=[*why, *instead])
     return _with_turns(made, ballot, names) if ballot else made
-
-
-def _counted(needs: Requirements, counting: Sequence[Decision]) -> Tally:
-    """Count votes by their number. Of a closed gate: how their senders stand to it now is another question."""
-    approving = [d for d in counting if d.approves]
-    places = [tally.RolePlace(0, 0, needs.stages[0].roles[0])] * needs.slots
-    filled = [*(d.authority for d in approving), *[None] * needs.slots][: needs.slots]
-    return Tally(requirements=needs, places=tuple(zip(places, filled, strict=True)))
 
 
 def _with_turns(made: Agreement, ballot: PendingVote, names: Names) -> Agreement:

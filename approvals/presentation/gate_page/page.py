@@ -22,6 +22,7 @@ from approvals.presentation.decision_form import posted, send_button
 from approvals.presentation.decision_form.actions import AnswerForm
 from approvals.presentation.decision_form.verdict_choice import UNSENT, ChosenVerdict, so_far
 from approvals.presentation.drawing import impact_words
+from approvals.presentation.drawing.impact_words import WordedImpact
 from approvals.presentation.gate_facts import agreement
 from checkpoints import actors
 
@@ -50,7 +51,7 @@ class OfferedChoices:
         return self.page.future.approve()
 
     @cached_property
-    def approval(self) -> impact_words.WordedImpact:
+    def approval(self) -> WordedImpact:
         """Return the same as the page shows it."""
         return self._approving("approve", self.approved, current=True)
 
@@ -66,44 +67,39 @@ class OfferedChoices:
         return {"each": chosen, "edit": edited, "override": put}
 
     @cached_property
-    def impacts(self) -> dict[str, impact_words.WordedImpact]:
+    def impacts(self) -> dict[str, WordedImpact]:
         expected, stop = self.expected, self.page.future.stop()
         return {
             "approve": self.approval,
             "each": self._approving("each", expected["each"], current=self.mix is None or not self.mix.changed),
             "edit": self._approving("edit", expected["edit"], current=False),
             "override": self._approving("override", expected["override"], current=False),
-            "stop": self._offered("stop", impact_words.stop(stop, self.page.agreement), stop, rejects=True),
+            "stop": self._offered("stop", impact_words.stop(stop, self.page.agreement), stop),
         }
 
-    def _approving(self, choice: str, impact: Impact, *, current: bool) -> impact_words.WordedImpact:
+    def _approving(self, choice: str, impact: Impact, *, current: bool) -> WordedImpact:
         page = self.page
         only_asks = page.plan.external and not page.card.allows  # an external program, which calls its tools by itself
         tools = dict.fromkeys(action.tool for action in page.card.actions if action.tool and only_asks)
         drawn = impact_words.approval(choice, impact, page.agreement, current=current, elsewhere=tuple(tools))
         if choice == "edit" and page.asks_only:
             drawn = replace(drawn, heading=impact_words.HEADINGS["answer"])
-        return self._offered(choice, drawn, impact, current=current)
+        return self._offered(choice, drawn, impact, left=page.agreement.left(current=current))
 
     def _offered(
-        self,
-        choice: str,
-        drawn: impact_words.WordedImpact,
-        impact: Impact | None,
-        *,
-        current: bool = False,
-        rejects: bool = False,
-        place: str = "",
-    ) -> impact_words.WordedImpact:
-        """Add to a worded impact what its form posts: the mark of what was shown, and the boxes to confirm."""
-        left = 0 if rejects else self.page.agreement.left(current=current)
+        self, choice: str, worded: WordedImpact, impact: Impact | None, *, left: int = 0, place: str = ""
+    ) -> WordedImpact:
+        """Add to a worded impact what its form posts: the mark of what was shown, and the boxes to confirm.
+
+        `left`: how many more people have to approve after it.
+        """
         binding = DecisionImpact(impact=impact, left=left)
         ticks = impact_words.ticks(
             binding.repeats, run=self.page.gate.run_id, doing=DOING.get(choice, "This"),
             ticked=self.page.sent.confirm.get(choice, ()),
             missing=self.page.unconfirmed if choice == self.page.unconfirmed_at else (),
         )  # fmt: skip
-        return replace(drawn, choice=choice, place=place or choice, shown=binding.mark, ticks=ticks)
+        return replace(worded, choice=choice, place=place or choice, shown=binding.mark, ticks=ticks)
 
     @cached_property
     def back_to(self) -> list[str]:
@@ -112,13 +108,13 @@ class OfferedChoices:
         return [step for step in reversed(self.page.card.back_to) if step in ran]
 
     @cached_property
-    def backs(self) -> list[tuple[str, str, impact_words.WordedImpact]]:
+    def backs(self) -> list[tuple[str, str, WordedImpact]]:
         """List the same steps, each with its title and impact."""
         found = []
         for at, step in enumerate(self.back_to, 1):
             impact = self.page.future.back(step)
             drawn = impact_words.back(impact, step, self.page.agreement)
-            offered = self._offered(posted.BACK + step, drawn, impact, rejects=True, place=f"back-{at}")
+            offered = self._offered(posted.BACK + step, drawn, impact, place=f"back-{at}")
             found.append((step, self.page.plan.title_of(step), offered))
         return found
 
@@ -132,19 +128,20 @@ class OfferedChoices:
         return self.page.sent.then or ("back" if self.page.card.on_reject and self.backs else "")
 
     @cached_property
-    def asked(self) -> list[tuple[AnswerForm, impact_words.WordedImpact]]:
+    def asked(self) -> list[tuple[AnswerForm, WordedImpact]]:
         """List each answer with its impact."""
         return [(each, self._answered(each, f"answer-{n}")) for n, each in enumerate(self.page.answers, 1)]
 
-    def _answered(self, answer: AnswerForm, place: str) -> impact_words.WordedImpact:
+    def _answered(self, answer: AnswerForm, place: str) -> WordedImpact:
         standing = (self.page.proposal.content["answer"] or {}).get("choice") in (None, answer.id)
         impact = self.page.future.answering(answer.id)
-        drawn = impact_words.WordedImpact(heading="")
+        drawn = WordedImpact(heading="")
         if impact is not None:
             drawn = impact_words.approval("answer", impact, self.page.agreement, current=standing)
         votes = self._votes(standing=standing)
         runs = self._allowed if answer.grants else ""
-        offered = self._offered(posted.ANSWER + answer.id, drawn, impact, current=standing, place=place)
+        left = self.page.agreement.left(current=standing)
+        offered = self._offered(posted.ANSWER + answer.id, drawn, impact, left=left, place=place)
         return replace(offered, sends=send_button.answering(answer.label, runs, votes=votes))
 
     @property
