@@ -83,7 +83,7 @@ class TimelineGate:
     @property
     def agreed(self) -> int:
         """Count the decisions that approve and still count."""
-        return sum(each.counts and each.verdict in Decision.APPROVING for each in self.decisions)
+        return sum(vote.counts and vote.verdict in Decision.APPROVING for vote in self.decisions)
 
 
 @dataclass(frozen=True, slots=True)
