@@ -12,6 +12,7 @@ from django.contrib import admin, messages
 from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.functional import lazy
 
 from approvals.channels import browsers, team_channels
 from approvals.models import ChannelAddress
@@ -23,18 +24,21 @@ from checkpoints.admin.base import ModelAdmin, ModelForm
 from .webhooks import MadeHere, teams_of
 
 
+def _address_help() -> str:
+    takes = [f"{known.label}: {known.takes}." for known in team_channels.services()]
+    return " ".join([*takes, "It is not shown again."])
+
+
 class ChannelForm(ModelForm[ChannelAddress]):
     """The form of a new channel."""
 
-    channel = forms.ChoiceField(label="Service", choices=tuple(team_channels.SERVICES.items()))
+    channel = forms.ChoiceField(
+        label="Service", choices=lambda: [(known.name, known.label) for known in team_channels.services()]
+    )
     address = forms.CharField(
         label="Address",
         max_length=2000,
-        help_text=(
-            "Slack: the address of an incoming webhook, or the id of a channel that the app is in (C024BE91L). "
-            "Teams: the address of a workflow “When a Teams webhook request is received”, or of anything else that "
-            "takes Adaptive Cards. It is not shown again."
-        ),
+        help_text=lazy(_address_help, str)(),
         widget=forms.TextInput(attrs={"size": 60, "autocomplete": "off"}),
     )
 
@@ -84,7 +88,9 @@ class ChatChannelAdmin(MadeHere, ModelAdmin[ChannelAddress]):
     @admin.display(description="Service")
     def service(self, address: ChannelAddress) -> str:
         """Return the service's name."""
-        return team_channels.SERVICES.get(address.channel, address.channel)
+        return next(
+            (known.label for known in team_channels.services() if known.name == address.channel), address.channel
+        )
 
     @admin.display(description="Status")
     def state(self, address: ChannelAddress) -> str:

@@ -6,7 +6,7 @@ from approvals.notifications import channel, log
 
 from . import browsers, slack_api, webhook
 from .slack import SlackChannel
-from .team_channels import Teams
+from .teams import Teams
 from .texts import ITS
 from .web_push import UNKNOWN, WebPush
 

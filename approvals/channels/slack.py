@@ -37,6 +37,16 @@ class SlackChannel(NoticeChannel):
     name = NAME
     label = "Slack"
     updates = True
+    takes = "the address of an incoming webhook, or the id of a channel that the app is in (C024BE91L)"
+
+    def fault(self, address: str) -> str:
+        """Say why nothing can be sent to a team's address in it: a webhook's, or a channel's id."""
+        if IN_SLACK.fullmatch(address):
+            told = "No app can write there, as HOLDPOINT_SLACK_TOKEN is not set. Use an incoming webhook."
+            return "" if settings.HOLDPOINT_SLACK_TOKEN else told
+        if address.startswith("#"):
+            return "Write the channel's id, such as C024BE91L: Slack shows it at the end of the channel's details."
+        return super().fault(address)
 
     @property
     def personal(self) -> bool:

@@ -16,6 +16,8 @@ from typing import Any, Protocol
 
 from django.conf import settings
 
+from approvals.outbound import targets
+
 
 class Result(StrEnum):
     """The result of one attempt."""
@@ -115,6 +117,11 @@ class NoticeChannel(MessageChannel):
 
     label: str  # a text for pages
     updates = False  # whether a gate's end is told wherever the gate was told
+    takes = ""  # what address a team may have in it, as the end of a sentence; "": none
+
+    def fault(self, address: str) -> str:
+        """Say why nothing can be sent to a team's address in it, and what to do; "" where it can."""
+        return targets.fault(address)
 
     @property
     def personal(self) -> bool:

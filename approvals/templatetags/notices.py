@@ -12,7 +12,7 @@ from django.db.models import Max
 from django.template import Context
 from django.template.context import RequestContext
 from django.template.exceptions import TemplateDoesNotExist
-from django.template.loader import get_template
+from django.template.loader import select_template
 from django.utils.dates import WEEKDAYS, WEEKDAYS_ABBR
 from django.utils.safestring import SafeString
 
@@ -74,12 +74,15 @@ def weekdays() -> list[tuple[int, Any, Any]]:
 
 @register.simple_tag(takes_context=True)
 def channel_form(context: RequestContext, channel: NoticeChannel) -> SafeString:
-    """Render how addresses of a channel are added and removed: notifications/channels/<name>.html."""
+    """Render how addresses of a channel are added and removed, or which of the reader's teams have one in it."""
+    names = [f"notifications/channels/{channel.name}.html"]
+    names += ["notifications/channels/_shared.html"] if channel.takes else []
     try:
-        found = get_template(f"notifications/channels/{channel.name}.html")
+        found = select_template(names)
     except TemplateDoesNotExist:
         return SafeString("")
-    return found.template.render(context)  # type: ignore[attr-defined, no-any-return]
+    with context.push(name=channel.name):
+        return found.template.render(context)  # type: ignore[no-any-return]
 
 
 class ShownAddress(NamedTuple):

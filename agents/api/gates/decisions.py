@@ -17,6 +17,7 @@ from agents.api.protocol.auth import confirmation_of, require_scope
 from agents.api.protocol.idempotency_keys import Key, do_once, keep_answer, own_key
 from agents.api.protocol.schemas import ApiSchema, GateId, Order, one_of, optional_one_of
 from agents.models import TokenScope
+from approvals.cards.action import VERDICTS
 from approvals.decisions import deciding
 from approvals.decisions.bulk import orders
 from approvals.decisions.bulk.carrying_out import carry_out
@@ -48,7 +49,7 @@ class OnAction(Order):
         "response": "I have rung them up.",
     }  # fmt: skip
 
-    verdict: Annotated[str, one_of(("approve", "edit", "reject", "respond", "later"))]
+    verdict: Annotated[str, one_of(VERDICTS)]
     """One of the action's `verdicts` in the card."""
     arguments: Any = None
     """For an edit: all of its new arguments."""

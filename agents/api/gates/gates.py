@@ -21,6 +21,7 @@ from agents.api.protocol.auth import require_scope
 from agents.api.protocol.schemas import ApiSchema, GateId, Hex, Text, gate_page, one_of
 from agents.models import TokenScope
 from approvals.cards import answer as answering
+from approvals.cards.action import VERDICTS
 from approvals.cards.card import Card, state_veil
 from approvals.cards.quote import quoted
 from approvals.consequences.performed import STATES, read_fates
@@ -247,7 +248,7 @@ class ActionOutcomeAnswer(ApiSchema):
 
     example: ClassVar = {"verdict": "reject", "by": "Ann Okafor", "reason": "Too dear.", "response": None}
 
-    verdict: Annotated[str, one_of(("approve", "edit", "reject", "respond", "later"))]
+    verdict: Annotated[str, one_of(VERDICTS)]
     """approve and edit: the action may run. reject, respond and later: it does not."""
     by: str
     """Who rejected it or answered instead; otherwise empty."""

@@ -16,9 +16,10 @@ from html import unescape
 from itertools import islice
 from typing import Any
 
+from holdpoint.unseen_characters import is_hidden
+
 from agents.examples.money import amounts_in
 from approvals.presentation.text import lookalikes as characters
-from approvals.presentation.text.unseen_characters import is_hidden
 from checkpoints import store
 from checkpoints.errors import CheckpointError
 from checkpoints.models import Run

@@ -21,12 +21,12 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from django.contrib.auth.models import User
+from holdpoint.unseen_characters import is_hidden
 
 from approvals.cards.quote import Quote
 from approvals.gates import thread
 from approvals.models import Gate
 from approvals.presentation.text import lookalikes
-from approvals.presentation.text.unseen_characters import is_hidden
 from approvals.presentation.text.untrusted import person
 from checkpoints.postgresql.sql import run_sql
 

@@ -4,7 +4,7 @@ Escaping stops markup, not deceit. A mail may push its one dangerous line below 
 ones, reverse the order of letters, or hide whole sentences in characters that draw nothing. So:
 
 - a character that cannot be seen, or that reorders its neighbours, becomes a badge with its code point, and so does a
-  space that is not the plain one (`unseen_characters`);
+  space that is not the plain one (`holdpoint.unseen_characters`);
 - a stretch of blanks becomes one line with its length, and the text after it is always shown;
 - blanks at the ends of a text, where no letter beyond shows their width, are named: in a value, which runs with them,
   each of them; in words, those that are not plain spaces and line breaks;
@@ -26,10 +26,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Literal
 
-from approvals.english import count_of, noun_for
-
-from . import lookalikes, size_limit
-from .unseen_characters import (
+from holdpoint.unseen_characters import (
     PILE,
     PLAIN,
     TAGS,
@@ -40,6 +37,10 @@ from .unseen_characters import (
     is_ordinary,
     is_overlay,
 )
+
+from approvals.english import count_of, noun_for
+
+from . import lookalikes, size_limit
 
 HEAD = 6_000  # characters shown before the middle is folded away
 TAIL = 1_500

@@ -16,7 +16,7 @@ from approvals.channels import vapid
 from approvals.channels.slack import SlackChannel
 from approvals.channels.slack_api import WORDS
 from approvals.channels.slack_blocks import escaped
-from approvals.channels.team_channels import Teams
+from approvals.channels.teams import Teams
 from approvals.channels.web_push import LONGEST_LIFE, WebPush, life
 from approvals.models import ChannelAddress
 from approvals.notifications.building import MessageFact, NoticeMessage, Section, Urgency

@@ -6,9 +6,9 @@ import re
 from urllib.parse import quote
 
 import pytest
+from holdpoint import unseen_characters
 
 from approvals.models import Gate
-from approvals.presentation.text import unseen_characters
 from checkpoints.models import Checkpoint, Run
 from tests.approvals.presentation.deception.trickster_agent import ATTACK, SCRIPT, SHORT
 from tests.factories import make_user

@@ -18,7 +18,8 @@ from holdpoint.terminal.lines import render_lines
 from approvals.cards.action import Action
 from approvals.cards.drawing import Drawing
 from approvals.cards.quote import Quote
-from approvals.channels import slack_blocks, team_channels, web_push
+from approvals.channels import slack_blocks, web_push
+from approvals.channels.teams import card_of
 from approvals.gates.reading import with_reviewers
 from approvals.models import Gate, Policy
 from approvals.notifications import building, email
@@ -126,7 +127,7 @@ def slack(gate: Gate) -> list[str]:
 
 def teams(gate: Gate) -> list[str]:
     rows: list[str] = []
-    for each in team_channels.card_of(message(gate), "UTC")["body"]:
+    for each in card_of(message(gate), "UTC")["body"]:
         rows.append(" ".join(strings([column.get("items") for column in each.get("columns", [])] or each)))
     return rows
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from .unseen_characters import PILE, find_unseen
+from holdpoint.unseen_characters import PILE, find_unseen
 
 PLAIN, BOLD, SOFT, GO, STOP, HOLD, PEN, QUOTE = "plain", "bold", "soft", "go", "stop", "hold", "pen", "quote"
 ANSI = {BOLD: "1", SOFT: "2", GO: "32", STOP: "31", HOLD: "33", PEN: "34", QUOTE: "3"}

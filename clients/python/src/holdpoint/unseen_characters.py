@@ -1,6 +1,6 @@
 """Tells what of a text a reader does not see, or sees on and over its neighbours. Pure.
 
-The server's pages and the client's terminal each have this file, word for word, so that one marks what the other does.
+The server's pages and the client's terminal read this one module, so that one marks what the other does.
 UAX 9 names what turns a text around. Emoji are written with characters that draw nothing: only the sequences that UTS
 51 lists are ordinary, so the bases and pictures below are those of Unicode 17 (emoji-variation-sequences.txt, and
 Extended_Pictographic of emoji-data.txt). A space other than the plain one parts words that a shell or a bank takes for
