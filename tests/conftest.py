@@ -72,6 +72,8 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Where all examples are tried, take the tests that make some up."""
+    if item.get_closest_marker("django_db"):  # it would make a database beside, which the servers do not read
+        raise pytest.UsageError(f"{item.nodeid} needs no mark django_db: every test has the session's database.")
     made_up = getattr(getattr(item, "obj", None), "is_hypothesis_test", False) or item.get_closest_marker("examples")
     if made_up and examples.trying_all():
         item.add_marker(pytest.mark.long)
