@@ -212,7 +212,7 @@ def test_answers_are_counted_by_view_and_status() -> None:
     assert value("holdpoint_http_requests_total", found, view="none", status="404") >= 1
     assert value("holdpoint_http_requests_total", found, view="healthz", status="200") >= 1
     assert value("holdpoint_http_request_seconds_count", found, view="healthz") >= 1
-    assert value("holdpoint_pool_connections", found, state="most") == 20
+    assert value("holdpoint_pool_connections", found, state="most") == 8
 
 
 def test_what_the_tailer_reads_is_counted_by_kind_and_agent(web: str) -> None:
