@@ -16,7 +16,7 @@ from django.utils.functional import lazy
 
 from approvals.channels import browsers, team_channels
 from approvals.models import ChannelAddress
-from approvals.notifications import log
+from approvals.notifications import channel, log
 from checkpoints import actors
 from checkpoints.actors import Actor
 from checkpoints.admin.base import ModelAdmin, ModelForm
@@ -88,9 +88,8 @@ class ChatChannelAdmin(MadeHere, ModelAdmin[ChannelAddress]):
     @admin.display(description="Service")
     def service(self, address: ChannelAddress) -> str:
         """Return the service's name."""
-        return next(
-            (known.label for known in team_channels.services() if known.name == address.channel), address.channel
-        )
+        known = channel.registered(address.channel)
+        return known.label if known else address.channel
 
     @admin.display(description="Status")
     def state(self, address: ChannelAddress) -> str:

@@ -11,7 +11,7 @@ from django.utils.functional import cached_property
 
 from approvals.cards import binding
 from approvals.decisions import edit_state, prepared_decision
-from approvals.models import Proposal
+from approvals.models import Gate, GateVisit, Proposal
 from approvals.presentation.decision_form import actions, left_out
 from checkpoints.values import json_pointer, patch
 
@@ -27,6 +27,16 @@ class SinceLook:
     at: datetime
     rows: Sequence[dict[str, Any]]
     gate: int = 0
+
+
+def seen_before(visits: Sequence[GateVisit], gate: Gate) -> tuple[int, int, datetime] | None:
+    """Return (gate, version, when) of what was seen last that is not what the gate asks now; None for nothing."""
+    for visit in visits:
+        own = visit.gate_id == gate.pk
+        seen = visit.seen_before(gate.proposal) if own else (visit.proposal, visit.at)
+        if seen is not None:
+            return visit.gate_id, *seen
+    return None
 
 
 def _alike(edit: dict[str, Any], row: dict[str, Any]) -> bool:
@@ -82,16 +92,10 @@ class ShownChanges:
     def since_look(self) -> SinceLook | None:
         """Return what others changed in what is asked since the reader last looked; None where nothing is new."""
         page = self.page
-        known = (
-            (visit.gate_id, visit.seen_before(page.gate.proposal))
-            if visit.gate_id == page.gate.pk
-            else (visit.gate_id, (visit.proposal, visit.at))
-            for visit in page.read.visits
-        )
-        seen = next(((gate, *version) for gate, version in known if version), None)  # what is not asked now, the last
-        if not page.open or seen is None:
+        found = seen_before(page.read.visits, page.gate)
+        if not page.open or found is None:
             return None
-        gate, number, at = seen
+        gate, number, at = found
         if gate == page.gate.pk and page.proposal.by_id == page.user.pk:
             return None  # they made it themselves
         looked_at = Proposal.objects.filter(gate=gate, number=number).first()

@@ -269,3 +269,12 @@ async def test_a_crafted_message_does_not_end_the_listening_for_who_looks() -> N
             await channel_layer.hand_on({"type": "message", "channel": crafted, "data": b"7"})
         await channel_layer.hand_on({"type": "message", "channel": looked, "data": b"7"})
         assert await mine.hear() == {"kind": "gate.looking", "subject": "looking:7"}
+
+
+def test_what_viewers_fetch_has_the_readers_queue_once_the_gate_has_ended() -> None:
+    team = make_team()
+    gate, reader = make_gate(team=team), signed_in(ann(team))
+    path = f"/gates/{gate.pk}/status/"
+    assert "gate-place" not in reader.get(path, headers={"HX-Request": "true"}).content.decode()
+    decide(gate, ann(team))
+    assert "gate-place" in reader.get(path, headers={"HX-Request": "true"}).content.decode()
